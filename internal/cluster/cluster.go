@@ -1,0 +1,93 @@
+// Package cluster is the vocabulary that the master's pure machines share:
+// identities of agents, slots, allocations and executions, and resource profiles.
+package cluster
+
+import "fmt"
+
+// JobID names a job: one an application, for now.
+type JobID string
+
+// AgentID names one agent process; a restarted agent has a new one. It begins with the container's id.
+type AgentID string
+
+// ContainerID names the container (on YARN) or child process that an agent runs in.
+type ContainerID string
+
+// AllocationID names one grant of a slot to a job. It is never used twice.
+type AllocationID uint64
+
+// SlotID is one slot of an agent.
+type SlotID struct {
+	Agent AgentID
+	Index int // 0 ≤ Index < the agent's slots
+}
+
+func (s SlotID) String() string { return fmt.Sprintf("%s/%d", s.Agent, s.Index) }
+
+// ExecutionID names one attempt to run one subtask of a vertex.
+type ExecutionID struct {
+	Vertex  int // jobgraph.Vertex.ID
+	Subtask int
+	Attempt int // from 0
+}
+
+func (e ExecutionID) String() string { return fmt.Sprintf("%d.%d#%d", e.Vertex, e.Subtask, e.Attempt) }
+
+// Profile is an amount of resources: of a slot, an agent, or a request. The zero Profile means "any slot".
+type Profile struct {
+	MilliCPU int64 // thousandths of a core
+	MemoryMB int64 // MiB
+}
+
+// Fits reports whether p can be cut from q.
+func (p Profile) Fits(q Profile) bool { return p.MilliCPU <= q.MilliCPU && p.MemoryMB <= q.MemoryMB }
+
+// TaskState is where an execution stands. The order is that of progress: states from Finished on are final.
+// The numbers cross the wire.
+type TaskState uint8
+
+const (
+	Created   TaskState = iota // known to the scheduler, no slot yet
+	Scheduled                  // has a slot, not yet sent to its agent
+	Deploying                  // sent to its agent, operators are being opened
+	Running                    // processes records
+	Canceling                  // told to stop, not yet stopped
+	Finished                   // ended by itself, everything it emitted is consumed
+	Canceled                   // ended because it was told to
+	Failed                     // ended by an error
+)
+
+// Final reports whether an execution in this state will never run again.
+func (s TaskState) Final() bool { return s >= Finished }
+
+func (s TaskState) String() string {
+	if int(s) < len(taskStates) {
+		return taskStates[s]
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+var taskStates = [...]string{"created", "scheduled", "deploying", "running", "canceling", "finished", "canceled", "failed"}
+
+// ErrorKind classes an error for those who decide on it: a closed list, never reordered, since the numbers cross the wire.
+type ErrorKind uint8
+
+const (
+	Internal    ErrorKind = iota // our fault
+	Cancelled                    // somebody asked for it
+	Invalid                      // bad input: graph, option, record, user function
+	NotFound                     // partition, topic, file is not there
+	Denied                       // not allowed
+	Unavailable                  // outside service does not answer
+	Corrupt                      // bytes that cannot be right
+	Lost                         // the other side went away: its own failure is the cause, not ours
+)
+
+func (k ErrorKind) String() string {
+	if int(k) < len(errorKinds) {
+		return errorKinds[k]
+	}
+	return fmt.Sprintf("error(%d)", uint8(k))
+}
+
+var errorKinds = [...]string{"internal", "cancelled", "invalid", "not found", "denied", "unavailable", "corrupt", "lost"}
