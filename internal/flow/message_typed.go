@@ -1,0 +1,153 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+)
+
+// BadMessages says what to do with a message that its Format can't decode.
+type BadMessages uint8
+
+const (
+	FailOnBad BadMessages = iota // the task fails, naming split and offset
+	SkipBad                      // it is left out and counted in "bad messages"
+)
+
+// Decode makes a typed source of a connector and the format of its messages.
+func Decode[T any](src MessageSource, f Format[T], bad BadMessages) Input[T] {
+	return decoded[T]{MessageSource: src, format: f, bad: bad}
+}
+
+type decoded[T any] struct {
+	MessageSource
+	format Format[T]
+	bad    BadMessages
+}
+
+func (d decoded[T]) Describe() string { return d.MessageSource.Describe() + " " + d.format.Name() }
+
+// NewReader implements Input.
+func (d decoded[T]) NewReader(ctx context.Context, env ReaderEnv) (Reader[T], error) {
+	want := d.format.Fields()
+	if env.Times {
+		want |= FieldTime
+	}
+	want |= FieldOffset // for errors; costs a store a message
+	r, err := d.NewMessageReader(ctx, env, want)
+	if err != nil {
+		return nil, err
+	}
+	return &decodingReader[T]{MessageReader: r, format: d.format, bad: d.bad, times: env.Times,
+		skipped: env.Runtime.Counter("bad messages")}, nil
+}
+
+// decodingReader applies a Format to what a MessageReader emits.
+type decodingReader[T any] struct {
+	MessageReader
+
+	// Immutable.
+	format  Format[T]
+	bad     BadMessages
+	times   bool
+	skipped *Counter
+
+	// Owned by the task's goroutine.
+	recs []T
+	ts   []int64
+	emit Emit[T]
+	each EmitMessages // r.decode, made once
+}
+
+// Poll implements Reader.
+func (r *decodingReader[T]) Poll(emit Emit[T]) (SourceStatus, error) {
+	r.emit = emit
+	if r.each == nil {
+		r.each = r.decode
+	}
+	return r.MessageReader.Poll(r.each)
+}
+
+func (r *decodingReader[T]) decode(split string, m *Messages, ended bool) error {
+	recs, err := r.format.Decode(r.recs[:0], m, 0)
+	r.recs = recs
+	times := m.Times
+	if err != nil {
+		if times, err = r.decodeRest(split, m, err); err != nil {
+			return err
+		}
+	}
+	b := Batch[T]{Recs: r.recs}
+	if r.times {
+		b.Times = times
+	}
+	return r.emit(split, b, ended)
+}
+
+// decodeRest goes on after a bad message, if bad messages are to be skipped, and returns the times of the good ones.
+func (r *decodingReader[T]) decodeRest(split string, m *Messages, err error) ([]int64, error) {
+	r.ts = append(r.ts[:0], m.Times[:min(len(r.recs), len(m.Times))]...)
+	next := len(r.recs)
+	for err != nil {
+		if r.bad != SkipBad {
+			where := ""
+			if next < len(m.Offsets) {
+				where = fmt.Sprintf(" at offset %d", m.Offsets[next])
+			}
+			return nil, fmt.Errorf("cannot decode message of %s%s as %s: %w", split, where, r.format.Name(), err)
+		}
+		r.skipped.Add(1)
+		next++
+		n := len(r.recs)
+		r.recs, err = r.format.Decode(r.recs, m, next)
+		got := len(r.recs) - n
+		if m.Times != nil {
+			r.ts = append(r.ts, m.Times[next:next+got]...)
+		}
+		next += got
+	}
+	return r.ts, nil
+}
+
+// Encode makes a typed sink of a connector and the format of its messages.
+func Encode[T any](sink MessageSink, f Format[T]) Output[T] {
+	return encoded[T]{sink: sink, format: f}
+}
+
+type encoded[T any] struct {
+	sink   MessageSink
+	format Format[T]
+}
+
+func (e encoded[T]) Describe() string { return e.sink.Describe() + " " + e.format.Name() }
+
+// NewWriter implements Output.
+func (e encoded[T]) NewWriter(ctx context.Context, rt Runtime) (SinkWriter[T], error) {
+	w, err := e.sink.NewMessageWriter(ctx, rt)
+	if err != nil {
+		return nil, err
+	}
+	return &encodingWriter[T]{MessageWriter: w, format: e.format}, nil
+}
+
+// encodingWriter applies a Format to what it is given and passes it to a MessageWriter.
+type encodingWriter[T any] struct {
+	MessageWriter
+	format Format[T] // immutable
+
+	m Messages // owned by the task's goroutine
+}
+
+// Write implements SinkWriter.
+func (w *encodingWriter[T]) Write(b Batch[T]) error {
+	w.m.Reset()
+	if err := w.format.Encode(&w.m, b.Recs); err != nil {
+		return fmt.Errorf("cannot encode record as %s: %w", w.format.Name(), err)
+	}
+	times := w.m.Times
+	if b.Times != nil && len(times) == 0 {
+		w.m.Times = b.Times
+	}
+	err := w.MessageWriter.Write(&w.m)
+	w.m.Times = times[:0]
+	return err
+}
