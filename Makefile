@@ -1,0 +1,54 @@
+# The two commands of the README: make demo, make test. `make help` lists the rest.
+GO      ?= go
+STATIC  := CGO_ENABLED=0
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/heddle-stream/heddle/internal/cli.Version=$(VERSION)
+SEEDS   ?= 1000
+
+.PHONY: help build demo test unit lint bench sim itest itest-kafka needs generate fuzz clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
+
+build: ## bin/heddle, static
+	$(STATIC) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/heddle ./cmd/heddle
+
+demo: ## the main job on embedded defaults: broker, master, two agents
+	@$(STATIC) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/heddle ./cmd/heddle
+	@./bin/heddle demo $(ARGS)
+
+test: ## all tests: lint, unit tests under the race detector, simulation, integration
+	@packaging/ci/test.sh
+
+unit: ## unit tests under the race detector
+	$(GO) test -race ./...
+
+lint: ## gofmt, vet, staticcheck, the project's own rules
+	@test -z "$$(gofmt -l .)" || { echo "gofmt these files:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test ./internal/lint
+
+bench: ## the exchange beside a raw TCP loop; docs/performance.md explains
+	$(STATIC) $(GO) run ./cmd/heddle bench exchange --record-size 8 --duration 5s
+	$(STATIC) $(GO) run ./cmd/heddle bench exchange --record-size 100 --duration 5s
+
+sim: ## the pure machines of the master: scripts and random events
+	$(GO) test ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
+
+itest: itest-kafka ## all tests against real services
+
+itest-kafka: ## tests against a real Kafka broker
+	HEDDLE_ITEST=kafka $(GO) test -count=1 -timeout 20m -v ./itest/kafka
+
+needs: ## install what the tests need (as root on Debian), or say what to install
+	@packaging/ci/needs.sh
+
+generate: ## generated code and documents
+	$(GO) generate ./...
+
+fuzz: ## every fuzz target for ten seconds
+	@packaging/ci/fuzz.sh 10s
+
+clean:
+	rm -rf bin out

@@ -1,0 +1,183 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// KafkaVersion is the release of Apache Kafka that the tests run.
+const KafkaVersion = "4.2.0"
+
+// Kafka is a real single-node cluster in KRaft mode.
+type Kafka struct {
+	Bootstrap string // host:port
+
+	bed    *Bed
+	lib    string
+	conf   string
+	broker *Process
+	starts int
+}
+
+// NeedJava names what a group that runs Java services needs.
+var NeedJava = map[string]string{
+	"java": "install a JDK, 17 or later (Debian: apt-get install openjdk-17-jdk-headless)",
+	"mvn":  "install Maven (Debian: apt-get install maven)",
+}
+
+// StartKafka fetches, formats and starts a broker, and waits until it answers.
+func StartKafka(t testing.TB, b *Bed) *Kafka {
+	t.Helper()
+	Need(t, NeedJava)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	lib, err := Jars(ctx, "kafka", "org.apache.kafka:kafka_2.13:"+KafkaVersion, "org.apache.kafka:kafka-tools:"+KafkaVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, ctl := FreePort(t), FreePort(t)
+	k := &Kafka{Bootstrap: fmt.Sprintf("127.0.0.1:%d", port), bed: b, lib: lib}
+	k.conf = b.File("kafka/server.properties", fmt.Sprintf(`process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:%[2]d
+listeners=PLAINTEXT://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d
+advertised.listeners=PLAINTEXT://127.0.0.1:%[1]d
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs=%[3]s
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+log.retention.hours=-1
+`, port, ctl, filepath.Join(b.dir, "kafka", "data")))
+	id, err := k.Tool("", "kafka.tools.StorageTool", "random-uuid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(id)
+	if _, err := k.Tool("", "kafka.tools.StorageTool", "format", "-t", f[len(f)-1], "-c", k.conf); err != nil {
+		t.Fatal(err)
+	}
+	k.Start()
+	return k
+}
+
+// Start starts the broker again after Kill or Stop, and waits until it accepts connections.
+func (k *Kafka) Start() {
+	k.bed.t.Helper()
+	k.starts++
+	k.broker = k.bed.Start(Spec{
+		Name: fmt.Sprintf("kafka-%d", k.starts), Path: "java",
+		Args: []string{"-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(k.lib, "*"), "kafka.Kafka", k.conf},
+	})
+	k.bed.Eventually("Kafka accepts connections on "+k.Bootstrap, time.Minute, func() error {
+		if !k.broker.Running() {
+			k.bed.t.Fatalf("the broker ended:\n%s", k.broker.Tail(20))
+		}
+		c, err := net.DialTimeout("tcp", k.Bootstrap, time.Second)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
+}
+
+// Kill kills the broker as kill -9 does.
+func (k *Kafka) Kill() { k.broker.Kill() }
+
+// Tool runs one of Kafka's own command line classes with stdin and returns its standard output.
+func (k *Kafka) Tool(stdin, class string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "java", append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-cp", filepath.Join(k.lib, "*"), class}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var errb strings.Builder
+	cmd.Stderr = &errb
+	out, err := cmd.Output()
+	if err != nil {
+		return string(out), fmt.Errorf("cannot run %s: %w\n%s%s", class, err, tail(string(out), 10), tail(errb.String(), 10))
+	}
+	return string(out), nil
+}
+
+// CreateTopic makes a topic by Kafka's own tool.
+func (k *Kafka) CreateTopic(name string, partitions int) {
+	k.bed.t.Helper()
+	_, err := k.Tool("", "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", k.Bootstrap,
+		"--create", "--topic", name, "--partitions", fmt.Sprint(partitions), "--replication-factor", "1")
+	if err != nil {
+		k.bed.t.Fatal(err)
+	}
+}
+
+// Produce writes lines as records by Kafka's own console producer, round robin over the partitions.
+func (k *Kafka) Produce(topic, lines string) {
+	k.bed.t.Helper()
+	_, err := k.Tool(lines, "org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", k.Bootstrap, "--topic", topic,
+		"--command-property", "partitioner.class=org.apache.kafka.clients.producer.RoundRobinPartitioner")
+	if err != nil {
+		k.bed.t.Fatal(err)
+	}
+}
+
+// Count returns how many offsets a topic's partitions span in all, by Kafka's own tool.
+func (k *Kafka) Count(topic string) int {
+	k.bed.t.Helper()
+	out, err := k.Tool("", "org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", k.Bootstrap, "--topic", topic)
+	if err != nil {
+		k.bed.t.Fatal(err)
+	}
+	sum := 0
+	for l := range strings.Lines(out) {
+		f := strings.Split(strings.TrimSpace(l), ":")
+		n := 0
+		if _, err := fmt.Sscan(f[len(f)-1], &n); err == nil {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// Consume reads n records' values by Kafka's own console consumer, from the beginning.
+func (k *Kafka) Consume(topic string, n int) []string {
+	k.bed.t.Helper()
+	out, err := k.Tool("", "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", k.Bootstrap, "--topic", topic,
+		"--from-beginning", "--max-messages", fmt.Sprint(n), "--timeout-ms", "30000")
+	if err != nil {
+		k.bed.t.Fatal(err)
+	}
+	return strings.Split(strings.TrimRight(out, "\n"), "\n")
+}
+
+// BuildHeddle builds the heddle command, static, once a test binary, and returns its path.
+func BuildHeddle(t testing.TB, b *Bed) string { return BuildProgram(t, b, "./cmd/heddle", "heddle") }
+
+// BuildProgram builds one of the module's programs and returns its path.
+func BuildProgram(t testing.TB, b *Bed, pkg, name string) string {
+	t.Helper()
+	root, err := ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(b.Dir("bin"), name)
+	cmd := exec.Command("go", "build", "-o", out, pkg)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build %s: %v\n%s", pkg, err, msg)
+	}
+	return out
+}

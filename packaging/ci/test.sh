@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# All tests, group by group; each prints its time. Stops at the first group that fails.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+started=$(date +%s)
+group() {
+  local name=$1 begin end; shift
+  begin=$(date +%s)
+  echo "== $name"
+  if ! "$@"; then
+    echo "== $name FAILED after $(( $(date +%s) - begin )) s"
+    exit 1
+  fi
+  end=$(date +%s)
+  echo "== $name ok, $(( end - begin )) s"
+}
+group needs packaging/ci/needs.sh
+group build make --no-print-directory build
+group lint make --no-print-directory lint
+group unit go test -race -timeout 15m ./...
+group fuzz packaging/ci/fuzz.sh "${FUZZTIME:-2s}"
+group demo ./bin/heddle demo --duration 8s
+group itest-kafka make --no-print-directory itest-kafka
+echo "== all groups ok, $(( $(date +%s) - started )) s"
