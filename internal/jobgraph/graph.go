@@ -17,7 +17,7 @@ type Graph struct {
 type Vertex struct {
 	ID             int    `json:"id"`    // index in Graph.Vertices
 	Name           string `json:"name"`  // operator names joined by " → "
-	Nodes          []int  `json:"nodes"` // flow.Node ids, the head first, then in order of id
+	Nodes          []int  `json:"nodes"` // flow.Node ids, the head first, producers before consumers
 	Parallelism    int    `json:"parallelism"`
 	MaxParallelism int    `json:"max_parallelism"`
 	SlotGroup      string `json:"slot_group"`
@@ -25,6 +25,18 @@ type Vertex struct {
 	Source         int    `json:"source"` // node id of the source that heads the chain; -1 if none
 	In             []int  `json:"in"`     // edge ids
 	Out            []int  `json:"out"`    // edge ids
+
+	Operators []Operator `json:"operators"` // the nodes again, for people
+}
+
+// Operator is what plans and reports tell of a node.
+type Operator struct {
+	ID     int    `json:"id"` // flow.Node.ID
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+	UID    string `json:"uid,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	Where  string `json:"where,omitempty"` // file:line in the job
 }
 
 // Edge moves records from one vertex to another through the exchange.
@@ -38,6 +50,7 @@ type Edge struct {
 	ToPort   int                `json:"to_port"`
 	Kind     flow.PartitionKind `json:"-"`
 	Part     string             `json:"partitioning"` // Kind as text
+	Type     string             `json:"type"`         // of the records
 }
 
 // Options of a compilation.

@@ -1,0 +1,129 @@
+package jobgraph
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Text writes the plan for people: each vertex with its chain of operators and where its records go.
+func (g *Graph) Text(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "job %s: %s, %s, %s\n", g.Name, count(len(g.Vertices), "vertex", "vertices"),
+		count(g.Subtasks(), "subtask", "subtasks"), g.slotsText())
+	for i := range g.Vertices {
+		g.vertexText(&b, &g.Vertices[i])
+	}
+	fmt.Fprintf(&b, "\nfingerprint %s\n", g.Fingerprint)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (g *Graph) slotsText() string {
+	need := g.SlotsNeeded()
+	if len(need) == 1 && need[0].Group == DefaultSlotGroup {
+		return count(need[0].Slots, "slot", "slots")
+	}
+	parts := make([]string, len(need))
+	for i, n := range need {
+		parts[i] = fmt.Sprintf("%s %d", n.Group, n.Slots)
+	}
+	return fmt.Sprintf("%s (%s)", count(g.Slots(), "slot", "slots"), strings.Join(parts, ", "))
+}
+
+func (g *Graph) vertexText(b *strings.Builder, v *Vertex) {
+	fmt.Fprintf(b, "\n[%d] × %d", v.ID, v.Parallelism)
+	if v.SlotGroup != DefaultSlotGroup {
+		fmt.Fprintf(b, "  slot group %s", v.SlotGroup)
+	}
+	if v.CoLocation != "" {
+		fmt.Fprintf(b, "  co-location %s", v.CoLocation)
+	}
+	b.WriteByte('\n')
+	var width int
+	for _, op := range v.Operators {
+		width = max(width, len([]rune(op.title())))
+	}
+	for i, op := range v.Operators {
+		branch := "├─"
+		if i == len(v.Operators)-1 && len(v.Out) == 0 {
+			branch = "└─"
+		}
+		line := fmt.Sprintf("  %s %s%s", branch, op.title(), strings.Repeat(" ", width-len([]rune(op.title()))))
+		if op.Where != "" {
+			line += "  " + op.Where
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	for i, id := range v.Out {
+		e := g.Edges[id]
+		branch := "├─"
+		if i == len(v.Out)-1 {
+			branch = "└─"
+		}
+		fmt.Fprintf(b, "  %s%s→ [%d]", branch, e.Part, e.To)
+		if e.FromPort > 0 {
+			fmt.Fprintf(b, "  from side output %d", e.FromPort)
+		}
+		if e.ToPort > 0 {
+			fmt.Fprintf(b, "  into input %d", e.ToPort)
+		}
+		fmt.Fprintf(b, "  %s\n", e.Type)
+	}
+}
+
+// title is how plans name an operator: kind, name unless it only repeats the kind, detail.
+func (o Operator) title() string {
+	s := o.Kind
+	if o.Name != "" && o.Name != o.Kind {
+		s += " " + o.Name
+	}
+	if o.Detail != "" {
+		s += " (" + o.Detail + ")"
+	}
+	return s
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// DOT writes the plan in the language of Graphviz: a box for each vertex, an arrow for each edge.
+func (g *Graph) DOT(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\"];\n", quote(g.Name))
+	for _, v := range g.Vertices {
+		lines := make([]string, 0, len(v.Operators)+1)
+		for _, op := range v.Operators {
+			lines = append(lines, op.title())
+		}
+		lines = append(lines, fmt.Sprintf("× %d", v.Parallelism))
+		fmt.Fprintf(&b, "  v%d [label=%s];\n", v.ID, quote(strings.Join(lines, "\n")))
+	}
+	for _, e := range g.Edges {
+		fmt.Fprintf(&b, "  v%d -> v%d [label=%s];\n", e.From, e.To, quote(e.Part+"\n"+e.Type))
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// quote makes s a quoted string of the DOT language.
+func quote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+// JSON writes the plan for programs.
+func (g *Graph) JSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(struct {
+		*Graph
+		Slots []SlotsNeeded `json:"slots"`
+	}{g, g.SlotsNeeded()})
+}
