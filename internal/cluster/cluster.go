@@ -91,3 +91,21 @@ func (k ErrorKind) String() string {
 }
 
 var errorKinds = [...]string{"internal", "cancelled", "invalid", "not found", "denied", "unavailable", "corrupt", "lost"}
+
+// Failure is why a task, an agent or a job ended, as it travels between processes: a kind to decide on and a text for people.
+type Failure struct {
+	Kind     ErrorKind
+	Message  string
+	Operator string // where it happened, "" if not in an operator
+	Peer     string // for Lost: the address or agent that went away
+}
+
+func (f Failure) Error() string {
+	if f.Operator != "" {
+		return "operator " + f.Operator + ": " + f.Message
+	}
+	return f.Message
+}
+
+// Secondary reports whether somebody else's failure or wish is behind f, so that it explains nothing itself.
+func (f Failure) Secondary() bool { return f.Kind == Lost || f.Kind == Cancelled }

@@ -784,6 +784,7 @@ type TaskUpdate struct {
 	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`  // for Failed
 	Slot          int32                  `protobuf:"varint,4,opt,name=slot,proto3" json:"slot,omitempty"`
 	Allocation    uint64                 `protobuf:"varint,5,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	Report        *TaskReport            `protobuf:"bytes,6,opt,name=report,proto3" json:"report,omitempty"` // with a final state: the last figures, newer than any heartbeat's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -851,6 +852,13 @@ func (x *TaskUpdate) GetAllocation() uint64 {
 		return x.Allocation
 	}
 	return 0
+}
+
+func (x *TaskUpdate) GetReport() *TaskReport {
+	if x != nil {
+		return x.Report
+	}
+	return nil
 }
 
 type Deploy struct {
@@ -1870,7 +1878,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\x04kind\x18\x01 \x01(\x05R\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1a\n" +
 	"\boperator\x18\x03 \x01(\tR\boperator\x12\x12\n" +
-	"\x04peer\x18\x04 \x01(\tR\x04peer\"\xa8\x01\n" +
+	"\x04peer\x18\x04 \x01(\tR\x04peer\"\xd8\x01\n" +
 	"\n" +
 	"TaskUpdate\x12'\n" +
 	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12\x14\n" +
@@ -1879,7 +1887,8 @@ const file_ctl_proto_rawDesc = "" +
 	"\x04slot\x18\x04 \x01(\x05R\x04slot\x12\x1e\n" +
 	"\n" +
 	"allocation\x18\x05 \x01(\x04R\n" +
-	"allocation\"0\n" +
+	"allocation\x12.\n" +
+	"\x06report\x18\x06 \x01(\v2\x16.heddle.ctl.TaskReportR\x06report\"0\n" +
 	"\x06Deploy\x12&\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x10.heddle.ctl.TaskR\x05tasks\"\x8d\x02\n" +
 	"\x04Task\x12'\n" +
@@ -2022,28 +2031,29 @@ var file_ctl_proto_depIdxs = []int32{
 	9,  // 12: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
 	7,  // 13: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
 	8,  // 14: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
-	11, // 15: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
-	7,  // 16: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
-	12, // 17: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
-	14, // 18: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
-	16, // 19: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
-	13, // 20: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
-	7,  // 21: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
-	7,  // 22: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
-	16, // 23: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
-	21, // 24: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
-	24, // 25: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
-	7,  // 26: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
-	22, // 27: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
-	23, // 28: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
-	25, // 29: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
-	0,  // 30: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
-	1,  // 31: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
-	31, // [31:32] is the sub-list for method output_type
-	30, // [30:31] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	21, // 15: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
+	11, // 16: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
+	7,  // 17: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
+	12, // 18: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
+	14, // 19: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
+	16, // 20: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
+	13, // 21: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
+	7,  // 22: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
+	7,  // 23: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
+	16, // 24: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
+	21, // 25: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
+	24, // 26: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
+	7,  // 27: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
+	22, // 28: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
+	23, // 29: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
+	25, // 30: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
+	0,  // 31: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
+	1,  // 32: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
+	32, // [32:33] is the sub-list for method output_type
+	31, // [31:32] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_ctl_proto_init() }

@@ -1,0 +1,253 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
+	"github.com/heddle-stream/heddle/internal/ctl/pki"
+)
+
+// MaxMessage bounds one message of the control plane. The master cuts its orders to stay far below.
+const MaxMessage = 64 << 20
+
+// JoinOptions tune Join.
+type JoinOptions struct {
+	Wait       time.Duration // how long to try; 0 means 20 s
+	BackoffMax time.Duration // the longest pause between two tries; 0 means 1 s
+	Queue      int           // messages that may wait to be sent; 0 means 1024
+}
+
+// RefusedError says that the master does not want this agent: it should exit at once and not come again.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string {
+	return "the ApplicationMaster refused this agent: " + e.Reason
+}
+
+// ErrClosed is returned by a session that its own side closed.
+var ErrClosed = errors.New("the session is closed")
+
+var errBroken = errors.New("cannot reach the ApplicationMaster: the session broke")
+
+// Session is an agent's side of its session with the master.
+// Any goroutine may Send; one goroutine calls Recv. Close may be called by any, more than once.
+type Session struct {
+	// Immutable after Join.
+	conn   *grpc.ClientConn
+	stream clientStream
+	cancel context.CancelFunc
+	ended  <-chan struct{} // closed by cancel
+	out    chan *ctlpb.FromAgent
+	done   chan struct{} // closed when the sender has ended
+	quit   chan struct{} // closed by Close: send what is queued, then end
+
+	once sync.Once
+}
+
+// Join dials the master that s names, introduces the agent, and returns the session with the master's answer.
+// It tries again while the master can't be reached; it does not after a refusal (a *RefusedError) or where the
+// certificates do not fit. ctx bounds Join only, not the session.
+func Join(ctx context.Context, s AgentSecrets, reg *ctlpb.Register, opt JoinOptions) (*Session, *ctlpb.Registered, error) {
+	opt = opt.defaults()
+	conf, err := pki.AgentTLS(s.Leaf(), []byte(s.CA))
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := grpc.NewClient("passthrough:///"+s.MasterAddr,
+		grpc.WithTransportCredentials(credentials.NewTLS(conf)),
+		grpc.WithNoProxy(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: opt.BackoffMax},
+			MinConnectTimeout: 3 * time.Second,
+		}))
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot dial the ApplicationMaster at %s: %w", s.MasterAddr, err)
+	}
+	sess, answer, err := join(ctx, conn, reg, opt)
+	if err != nil {
+		_ = conn.Close()
+		if refused, ok := errors.AsType[*RefusedError](err); ok {
+			return nil, nil, refused
+		}
+		return nil, nil, fmt.Errorf("cannot join the ApplicationMaster at %s: %w", s.MasterAddr, err)
+	}
+	return sess, answer, nil
+}
+
+func (o JoinOptions) defaults() JoinOptions {
+	if o.Wait == 0 {
+		o.Wait = 20 * time.Second
+	}
+	if o.BackoffMax == 0 {
+		o.BackoffMax = time.Second
+	}
+	if o.Queue == 0 {
+		o.Queue = 1024
+	}
+	return o
+}
+
+func join(ctx context.Context, conn *grpc.ClientConn, reg *ctlpb.Register, opt JoinOptions) (*Session, *ctlpb.Registered, error) {
+	ctx, stop := context.WithTimeout(ctx, opt.Wait)
+	defer stop()
+	pause := 50 * time.Millisecond
+	for {
+		sess, answer, err := introduce(ctx, conn, reg, opt)
+		if err == nil || status.Code(err) != codes.Unavailable {
+			return sess, answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, err // the last try's reason says more than the deadline
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, opt.BackoffMax)
+	}
+}
+
+// introduce makes one try.
+func introduce(ctx context.Context, conn *grpc.ClientConn, reg *ctlpb.Register, opt JoinOptions) (*Session, *ctlpb.Registered, error) {
+	life, cancel := context.WithCancel(context.Background())
+	unlink := context.AfterFunc(ctx, cancel)
+	answer, stream, err := hello(life, conn, reg)
+	if err == nil && !unlink() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	s := &Session{
+		conn: conn, stream: stream, cancel: cancel, ended: life.Done(),
+		out:  make(chan *ctlpb.FromAgent, opt.Queue),
+		done: make(chan struct{}), quit: make(chan struct{}),
+	}
+	go s.send()
+	return s, answer, nil
+}
+
+// clientStream is the agent's end of the stream.
+type clientStream = grpc.BidiStreamingClient[ctlpb.FromAgent, ctlpb.FromMaster]
+
+func hello(ctx context.Context, conn *grpc.ClientConn, reg *ctlpb.Register) (*ctlpb.Registered, clientStream, error) {
+	stream, err := ctlpb.NewControlClient(conn).Session(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := stream.Send(&ctlpb.FromAgent{M: &ctlpb.FromAgent_Register{Register: reg}}); err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	} // after io.EOF, Recv has the reason
+	first, err := stream.Recv()
+	if err != nil {
+		return nil, nil, err
+	}
+	switch m := first.M.(type) {
+	case *ctlpb.FromMaster_Registered:
+		return m.Registered, stream, nil
+	case *ctlpb.FromMaster_Refused:
+		return nil, nil, &RefusedError{Reason: m.Refused.GetReason()}
+	}
+	return nil, nil, fmt.Errorf("the master's first message is a %T, want Registered or Refused", first.M)
+}
+
+// send is the session's only goroutine: it moves what Send queued to the stream.
+func (s *Session) send() {
+	defer close(s.done)
+	for {
+		select {
+		case m := <-s.out:
+			if s.stream.Send(m) != nil {
+				s.cancel() // Recv reports why
+				return
+			}
+		case <-s.quit:
+			s.drain()
+			return
+		}
+	}
+}
+
+func (s *Session) drain() {
+	for {
+		select {
+		case m := <-s.out:
+			if s.stream.Send(m) != nil {
+				return
+			}
+		default:
+			_ = s.stream.CloseSend()
+			return
+		}
+	}
+}
+
+// Send queues m. It waits while the queue is full, and fails when the session is over.
+func (s *Session) Send(m *ctlpb.FromAgent) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	select {
+	case s.out <- m:
+		return nil
+	case <-s.quit:
+	case <-s.done:
+	}
+	return s.over()
+}
+
+// over says why nothing can be sent any more, or nil.
+func (s *Session) over() error {
+	select {
+	case <-s.quit:
+		return ErrClosed
+	default:
+	}
+	select {
+	case <-s.done:
+		return errBroken
+	default:
+		return nil
+	}
+}
+
+// Recv returns the master's next message. After an error the session is over: io.EOF where the master ended it in order.
+func (s *Session) Recv() (*ctlpb.FromMaster, error) {
+	m, err := s.stream.Recv()
+	if err != nil {
+		s.cancel()
+		if !errors.Is(err, io.EOF) {
+			err = fmt.Errorf("the session with the ApplicationMaster broke: %w", err)
+		}
+		return nil, err
+	}
+	return m, nil
+}
+
+// closeWait bounds how long Close lets queued messages go out.
+const closeWait = 2 * time.Second
+
+// Close sends what is queued and ends the session, within two seconds. It waits until that is done.
+// Recv must go on being called until it fails: the master's answer shows that everything has arrived.
+func (s *Session) Close() error {
+	s.once.Do(func() {
+		close(s.quit)
+		t := time.AfterFunc(closeWait, s.cancel)
+		<-s.done
+		<-s.ended // by Recv, at the master's answer to the end of our side, or by the timer
+		t.Stop()
+		_ = s.conn.Close()
+	})
+	return nil
+}

@@ -1,0 +1,142 @@
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+)
+
+type app struct {
+	authority *Authority
+	master    Leaf
+	agent     Leaf
+}
+
+func newApp(t *testing.T, name string) app {
+	t.Helper()
+	a, err := NewAuthority(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := a.Master()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := a.Agent("agent-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app{a, m, l}
+}
+
+func must(t *testing.T) func(*tls.Config, error) *tls.Config {
+	return func(c *tls.Config, err error) *tls.Config {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+}
+
+// shake runs a handshake over a pipe and returns both sides' errors.
+func shake(server, client *tls.Config) (state tls.ConnectionState, serverErr, clientErr error) {
+	a, b := net.Pipe()
+	s, c := tls.Server(a, server), tls.Client(b, client)
+	done := make(chan error, 1)
+	go func() {
+		err := s.Handshake()
+		if err == nil {
+			_, err = s.Write([]byte{1})
+		}
+		a.Close()
+		done <- err
+	}()
+	clientErr = c.Handshake()
+	if clientErr == nil { // in TLS 1.3 a refused client certificate shows at the first read
+		_, clientErr = io.ReadFull(c, make([]byte, 1))
+	}
+	b.Close()
+	serverErr = <-done
+	return s.ConnectionState(), serverErr, clientErr
+}
+
+func TestHandshakes(t *testing.T) {
+	ours, theirs := newApp(t, "ours"), newApp(t, "theirs")
+	ca, otherCA := ours.authority.CertPEM(), theirs.authority.CertPEM()
+	server := must(t)(MasterTLS(ours.master, ca))
+	exServer, exClient, err := ExchangeTLS(ours.agent, ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noCert := must(t)(AgentTLS(ours.agent, ca)).Clone()
+	noCert.Certificates = nil
+	tls12 := must(t)(AgentTLS(ours.agent, ca)).Clone()
+	tls12.MinVersion, tls12.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+	for _, c := range []struct {
+		name           string
+		server, client *tls.Config
+		ok             bool
+	}{
+		{"agent to master", server, must(t)(AgentTLS(ours.agent, ca)), true},
+		{"agent to agent", exServer, exClient, true},
+		{"no certificate", server, noCert, false},
+		{"TLS 1.2", server, tls12, false},
+		{"agent of another application", server, must(t)(AgentTLS(theirs.agent, ca)), false},
+		{"master of another application", server, must(t)(AgentTLS(ours.agent, otherCA)), false},
+		{"an agent posing as master", exServer, must(t)(AgentTLS(ours.agent, ca)), false},
+		{"the master's certificate posing as client", server, must(t)(AgentTLS(ours.master, ca)), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state, serverErr, clientErr := shake(c.server, c.client)
+			if ok := serverErr == nil && clientErr == nil; ok != c.ok {
+				t.Fatalf("handshake: server %v, client %v; want success %v", serverErr, clientErr, c.ok)
+			}
+			if c.ok {
+				if id, err := AgentOf(state.PeerCertificates[0]); err != nil || id != "agent-1" {
+					t.Errorf("AgentOf = %q, %v; want agent-1", id, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAgentOf(t *testing.T) {
+	a := newApp(t, "x")
+	parse := func(l Leaf) *x509.Certificate {
+		b, _ := pem.Decode(l.Cert)
+		c, err := x509.ParseCertificate(b.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, id := range []cluster.AgentID{"container_e17_1410901177871_0001_01_000005", "a b/c:d%20?é#"} {
+		l, err := a.authority.Agent(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := AgentOf(parse(l)); err != nil || got != id {
+			t.Errorf("AgentOf = %q, %v; want %q", got, err, id)
+		}
+	}
+	if _, err := AgentOf(parse(a.master)); err == nil || !strings.Contains(err.Error(), "names no agent") {
+		t.Errorf("AgentOf(master) = %v; want an error", err)
+	}
+	if _, err := a.authority.Agent(""); err == nil {
+		t.Error("Agent(\"\") made a certificate")
+	}
+}
+
+func TestExchangeKey(t *testing.T) {
+	a, b := NewExchangeKey(), NewExchangeKey()
+	if len(a) != ExchangeKeySize || string(a) == string(b) {
+		t.Errorf("keys %x and %x: want %d different bytes", a, b, ExchangeKeySize)
+	}
+}

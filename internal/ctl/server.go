@@ -1,0 +1,43 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
+	"github.com/heddle-stream/heddle/internal/ctl/pki"
+)
+
+// NewServer makes the master's gRPC server: agents with a certificate of authority may call impl, nobody else.
+func NewServer(authority *pki.Authority, impl ctlpb.ControlServer) (*grpc.Server, error) {
+	leaf, err := authority.Master()
+	if err != nil {
+		return nil, err
+	}
+	conf, err := pki.MasterTLS(leaf, authority.CertPEM())
+	if err != nil {
+		return nil, err
+	}
+	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(conf)),
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))
+	ctlpb.RegisterControlServer(s, impl)
+	return s, nil
+}
+
+// Caller returns the agent that the certificate of a call's peer was made out to.
+func Caller(ctx context.Context) (cluster.AgentID, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return "", errors.New("cannot tell who calls: no peer")
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.VerifiedChains) == 0 || len(info.State.PeerCertificates) == 0 {
+		return "", errors.New("cannot tell who calls: no verified certificate")
+	}
+	return pki.AgentOf(info.State.PeerCertificates[0])
+}
