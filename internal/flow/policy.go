@@ -1,0 +1,116 @@
+package flow
+
+import (
+	"fmt"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// OnError says what becomes of a record for which a function returned an error.
+// A panic is not an error: it fails the task whatever the policy.
+type OnError uint8
+
+const (
+	Fail       OnError = iota // the task fails, naming operator and record
+	Skip                      // the record is left out and counted in "skipped records"
+	DeadLetter                // like Skip, and a DeadRecord goes out of the side output for them
+)
+
+// Policy is the error policy of an operator. The graph's builder may change it until the job runs.
+type Policy struct {
+	OnError OnError
+	Port    int // DeadLetter: the output port, of type DeadRecord
+}
+
+// DeadRecord describes a record for which an operator's function returned an error.
+type DeadRecord struct {
+	Operator string
+	Reason   string
+	Record   string // the record, printed
+	Value    []byte // a message's bytes, where it could not be decoded; else nil
+}
+
+// maxShown bounds how much of a record an error shows.
+const maxShown = 200
+
+// show prints a record for an error or a dead letter.
+func show(rec any, limit int) string {
+	var s string
+	switch v := rec.(type) {
+	case string:
+		s = strconv.Quote(v[:min(len(v), limit)])
+	case []byte:
+		s = strconv.Quote(string(v[:min(len(v), limit)]))
+	default:
+		s = safePrint(rec)
+	}
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}
+
+// safePrint prints v; a String or Error method that panics is no reason to.
+func safePrint(v any) (s string) {
+	defer func() {
+		if recover() != nil {
+			s = fmt.Sprintf("(%T that can't be printed)", v)
+		}
+	}()
+	return fmt.Sprintf("%+v", v)
+}
+
+// Title is how the operator is called in errors: its name, or kind and id.
+func (n *Node) Title() string {
+	if n.Name != "" {
+		return n.Name
+	}
+	return n.Kind + "-" + strconv.Itoa(n.ID)
+}
+
+// at is the operator's title and place in the author's program.
+func (n *Node) at() string {
+	if n.Where == "" {
+		return n.Title()
+	}
+	return n.Title() + " (" + n.Where + ")"
+}
+
+// recordError is the failure of an author's function at a record.
+func recordError(n *Node, err error, rec any) error {
+	return fmt.Errorf("operator %s: %w; record: %s", n.at(), err, show(rec, maxShown))
+}
+
+// panicError turns what recover returned in an author's function into an error. It must be called by the deferred function itself.
+func panicError(n *Node, p any, rec any) error {
+	if e, ok := p.(error); ok {
+		p = e.Error()
+	}
+	return recordError(n, fmt.Errorf("panic: %v%s", p, panicSite()), rec)
+}
+
+// callError is panicError for a call that has no record, such as Open.
+func callError(n *Node, what string, p any) error {
+	return fmt.Errorf("operator %s: %s: panic: %v%s", n.at(), what, p, panicSite())
+}
+
+// panicSite is " at file:line" of the innermost frame that is not the runtime's, seen from a deferred function.
+func panicSite() string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	panicking := false
+	for {
+		f, more := frames.Next()
+		switch {
+		case f.Function == "runtime.gopanic":
+			panicking = true
+		case panicking && !strings.HasPrefix(f.Function, "runtime."):
+			return " at " + path.Base(path.Dir(f.File)) + "/" + path.Base(f.File) + ":" + strconv.Itoa(f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}

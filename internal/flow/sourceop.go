@@ -1,0 +1,161 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+)
+
+// NewSource makes the factory of a source operator. w is read when an instance is made, so that it may be set after the node is.
+func NewSource[T any](in Input[T], w *Watermarks[T]) Factory {
+	return func(rt Runtime, outs []any) (Instance, error) {
+		out, err := outOf[T](outs[0])
+		if err != nil {
+			return Instance{}, err
+		}
+		op := &sourceOp[T]{rt: rt, node: rt.Node(), in: in, out: out, marks: *w}
+		op.splits = newSplitMarks(op.marks)
+		op.emit = op.take
+		return Instance{Op: op, Source: op}, nil
+	}
+}
+
+// sourceOp drives the Reader of one subtask.
+type sourceOp[T any] struct {
+	// Immutable after Open.
+	rt    Runtime
+	node  *Node
+	in    Input[T]
+	marks Watermarks[T]
+
+	// Owned by the task's goroutine.
+	out    Out[T]
+	reader Reader[T]
+	emit   Emit[T] // take, made once
+	times  []int64
+	splits splitMarks[T]
+	ended  bool
+}
+
+// Open implements Operator.
+func (o *sourceOp[T]) Open(ctx context.Context) error {
+	env := ReaderEnv{Runtime: o.rt, Times: o.marks.Enabled() && o.marks.Time == nil}
+	r, err := o.in.NewReader(ctx, env)
+	if err != nil {
+		return fmt.Errorf("cannot open source %s: %w", o.node.at(), err)
+	}
+	o.reader = r
+	return nil
+}
+
+// Close implements Operator.
+func (o *sourceOp[T]) Close() error {
+	if o.reader == nil {
+		return nil
+	}
+	if err := o.reader.Close(); err != nil {
+		return fmt.Errorf("cannot close source %s: %w", o.node.at(), err)
+	}
+	return nil
+}
+
+// AddSplits implements SourceDriver. A split holds the watermark back from here on, not from its first record.
+func (o *sourceOp[T]) AddSplits(splits []Split) error {
+	now := o.rt.Now()
+	for _, s := range splits {
+		o.splits.add(s.ID, now)
+	}
+	if err := o.advance(now); err != nil {
+		return err
+	}
+	return o.reader.AddSplits(splits)
+}
+
+// NoMoreSplits implements SourceDriver.
+func (o *sourceOp[T]) NoMoreSplits() error { return o.reader.NoMoreSplits() }
+
+// Splits implements SourceDriver.
+func (o *sourceOp[T]) Splits() []SplitStatus {
+	if o.reader == nil {
+		return nil
+	}
+	return o.reader.Splits()
+}
+
+// Poll implements SourceDriver.
+func (o *sourceOp[T]) Poll() (SourceStatus, error) {
+	if o.ended {
+		return SourceEnd, nil
+	}
+	st, err := o.reader.Poll(o.emit)
+	if err != nil {
+		return st, fmt.Errorf("source %s: %w", o.node.at(), err)
+	}
+	if st == SourceEnd {
+		o.ended = true
+		o.rt.SetTimer(MaxTime)
+		return st, o.out.Control(Control{Kind: Watermark, Time: MaxTime})
+	}
+	return st, o.advance(o.rt.Now())
+}
+
+// Timer implements Operator.
+func (o *sourceOp[T]) Timer(now int64) error {
+	if o.ended {
+		return nil
+	}
+	return o.advance(now)
+}
+
+// take is what the reader emits by.
+func (o *sourceOp[T]) take(split string, b Batch[T], ended bool) error {
+	if len(b.Recs) > 0 {
+		if err := o.push(split, b); err != nil {
+			return err
+		}
+	}
+	if ended {
+		o.splits.end(split)
+	}
+	return nil
+}
+
+func (o *sourceOp[T]) push(split string, b Batch[T]) error {
+	now := o.rt.Now()
+	if !o.marks.Enabled() {
+		b.Times = nil
+	} else {
+		if o.marks.Time != nil {
+			times, err := fillTimes(o.times[:0], b.Recs, o.marks.Time, o.node)
+			if err != nil {
+				return err
+			}
+			o.times, b.Times = times, times
+		}
+		if b.Times == nil {
+			return fmt.Errorf("%s gives no event times: give Watermark a function that takes them from the records", o.in.Describe())
+		}
+	}
+	if err := o.splits.observe(split, b, now); err != nil {
+		return err
+	}
+	if err := o.tell(o.splits.wake()); err != nil {
+		return err
+	}
+	return o.out.Push(b)
+}
+
+// advance emits what is due of watermarks and idleness, and sets the timer for what will be.
+func (o *sourceOp[T]) advance(now int64) error {
+	cs, next := o.splits.advance(now)
+	o.rt.SetTimer(next)
+	return o.tell(cs)
+}
+
+func (o *sourceOp[T]) tell(cs []Control) error {
+	for _, c := range cs {
+		if err := o.out.Control(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
