@@ -1,0 +1,188 @@
+package row
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/flow"
+)
+
+// MetaColumns are the columns about a message that a stream may have beside those of its format.
+var MetaColumns = []Column{
+	{Name: "_topic", Type: StringType, Meta: true},
+	{Name: "_partition", Type: IntType, Meta: true},
+	{Name: "_offset", Type: IntType, Meta: true},
+	{Name: "_timestamp", Type: TimeType, Meta: true},
+	{Name: "_key", Type: StringType, Meta: true},
+}
+
+// Format is a format of rows: the bytes of messages on one side, the rows of one schema on the other.
+// It is immutable; its scratch memory comes from a pool.
+type Format struct {
+	name   string
+	schema Schema
+	zone   *time.Location // nil: a time without a zone is an error
+	out    *time.Location // of times that are written
+	fields flow.MessageFields
+	meta   []int // for each column: which of MetaColumns it is, or -1
+	keyCol int   // column that becomes the message's key, -1 none
+
+	decode func(f *Format, s *scratch, value []byte) error // fills s.cols
+	encode func(f *Format, s *scratch, b []byte, r Row) ([]byte, bool, error)
+	pool   *sync.Pool // of *scratch
+}
+
+var _ flow.Format[Row] = (*Format)(nil)
+
+// scratch is the memory of one Decode or Encode.
+type scratch struct {
+	arena  Arena
+	vals   []byte   // values of the message being decoded
+	cols   []extent // for each column its value in vals; an empty one is absent
+	rest   []byte   // encoded fields that have no column
+	spans  Spans    // for Encode
+	fields []string // CSV
+	text   []byte   // CSV
+	reader jsonReader
+}
+
+// extent is a run of bytes.
+type extent struct{ from, to int }
+
+func newFormat(name string, s Schema, zone *time.Location) *Format {
+	f := &Format{name: name, schema: s, zone: zone, out: zone, keyCol: -1, pool: &sync.Pool{New: func() any { return new(scratch) }}}
+	if f.out == nil {
+		f.out = time.UTC
+	}
+	for _, c := range s.Cols {
+		f.meta = append(f.meta, -1)
+		for i, m := range MetaColumns {
+			if c.Meta && c.Name == m.Name {
+				f.meta[len(f.meta)-1] = i
+				f.fields |= [...]flow.MessageFields{0, 0, flow.FieldOffset, flow.FieldTime, flow.FieldKey}[i]
+			}
+		}
+	}
+	return f
+}
+
+// WithKey returns the format with a column as the messages' key, as text; a null is no key.
+func (f *Format) WithKey(col int) *Format {
+	g := *f
+	g.keyCol = col
+	return &g
+}
+
+// Name implements flow.Format.
+func (f *Format) Name() string { return f.name }
+
+// Fields implements flow.Format.
+func (f *Format) Fields() flow.MessageFields { return f.fields }
+
+// Decode implements flow.Format.
+func (f *Format) Decode(dst []Row, m *flow.Messages, from int) ([]Row, error) {
+	s := f.pool.Get().(*scratch)
+	defer f.pool.Put(s)
+	for i := from; i < m.Len(); i++ {
+		if err := f.row(s, m, i); err != nil {
+			s.arena.Cut()
+			return s.arena.Rows(dst), err
+		}
+		s.arena.End()
+	}
+	return s.arena.Rows(dst), nil
+}
+
+// row appends the row of message i to the arena.
+func (f *Format) row(s *scratch, m *flow.Messages, i int) error {
+	s.vals, s.rest, s.cols = s.vals[:0], s.rest[:0], s.cols[:0]
+	for range f.schema.Cols {
+		s.cols = append(s.cols, extent{})
+	}
+	if err := f.decode(f, s, m.Value(i)); err != nil {
+		return err
+	}
+	b := s.arena.Buf
+	for c := range f.schema.Cols {
+		switch x := s.cols[c]; {
+		case f.meta[c] >= 0:
+			b = appendMeta(b, m, i, f.meta[c])
+		case x.to > x.from:
+			b = append(b, s.vals[x.from:x.to]...)
+		default:
+			b = append(b, byte(Absent))
+		}
+	}
+	if f.schema.Rest {
+		b = appendBody(b, Object, s.rest)
+	}
+	s.arena.Buf = b
+	return nil
+}
+
+// appendMeta appends what MetaColumns[which] is for message i.
+func appendMeta(b []byte, m *flow.Messages, i, which int) []byte {
+	switch {
+	case which == 0:
+		b = append(b, byte(String))
+		return appendName(b, m.Topic)
+	case which == 1:
+		return IntValue(int64(m.Partition)).Append(b)
+	case which == 2 && i < len(m.Offsets):
+		return IntValue(m.Offsets[i]).Append(b)
+	case which == 3 && i < len(m.Times):
+		return TimeValue(time.UnixMilli(m.Times[i])).Append(b)
+	case which == 4 && i < len(m.Keys) && m.Keys[i].Len >= 0:
+		k := m.At(m.Keys[i])
+		b = append(b, byte(String))
+		return appendBytes(b, k)
+	}
+	return append(b, byte(Null))
+}
+
+// put sets column c to the value v, coerced to the column's type.
+func (f *Format) put(s *scratch, c int, v Value) error {
+	v, err := Coerce(v, f.schema.Cols[c].Type, f.zone)
+	if err != nil {
+		return fmt.Errorf("field %q: %w", f.schema.Cols[c].Name, err)
+	}
+	from := len(s.vals)
+	s.vals = v.Append(s.vals)
+	s.cols[c] = extent{from, len(s.vals)}
+	return nil
+}
+
+// Encode implements flow.Format.
+func (f *Format) Encode(m *flow.Messages, recs []Row) error {
+	s := f.pool.Get().(*scratch)
+	defer f.pool.Put(s)
+	for _, r := range recs {
+		if f.keyCol >= 0 {
+			span := flow.Span{Off: int32(len(m.Buf)), Len: -1}
+			if k := r.At(f.keyCol); !k.IsNull() {
+				m.Buf = append(m.Buf, k.Text(f.out)...)
+				span.Len = int32(len(m.Buf)) - span.Off
+			}
+			m.Keys = append(m.Keys, span)
+		}
+		span := flow.Span{Off: int32(len(m.Buf))}
+		b, null, err := f.encode(f, s, m.Buf, r)
+		if err != nil {
+			return err
+		}
+		if m.Buf = b; null {
+			span.Len = -1
+		} else {
+			span.Len = int32(len(m.Buf)) - span.Off
+		}
+		m.Values = append(m.Values, span)
+	}
+	return nil
+}
+
+// appendBytes appends a length and bytes.
+func appendBytes(b, s []byte) []byte {
+	b = appendUvarint(b, len(s))
+	return append(b, s...)
+}
