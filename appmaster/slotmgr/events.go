@@ -1,0 +1,145 @@
+package slotmgr
+
+import "github.com/heddle-stream/heddle/internal/cluster"
+
+// Event is something that happened: one of the types below.
+type Event interface{ event() }
+
+// Granted says that the driver starts an agent.
+type Granted struct {
+	Agent     cluster.AgentID
+	Container cluster.ContainerID
+	Host      string
+}
+
+// Registered says that an agent introduced itself.
+type Registered struct {
+	Agent   cluster.AgentID
+	Attempt uint32 // of the application, that it was started by
+	Slots   int
+	Total   cluster.Profile // its resources; each slot has an equal part
+	Host    string
+	Addr    string // where its exchange accepts
+}
+
+// Heard says that an agent gave a sign of life.
+type Heard struct{ Agent cluster.AgentID }
+
+// SessionBroken says that an agent's session ended without a goodbye. Its exit, with the true cause, should follow.
+type SessionBroken struct {
+	Agent  cluster.AgentID
+	Reason string
+}
+
+// Left says that an agent said goodbye.
+type Left struct {
+	Agent  cluster.AgentID
+	Reason string
+}
+
+// Exited says that the driver saw an agent's process or container end.
+type Exited struct {
+	Agent  cluster.AgentID
+	Reason string
+	Blame  bool // counts against the failure budget: it ended by its own fault
+}
+
+// AskRefused says that the driver can't get agents, and that asking again is no use.
+type AskRefused struct{ Reason string }
+
+// Declare sets what a job needs, in place of what it declared before. No requirements: it needs nothing any more.
+type Declare struct {
+	Job          cluster.JobID
+	Requirements []Requirement
+}
+
+// Requirement is a number of slots of at least a profile.
+type Requirement struct {
+	Profile cluster.Profile
+	Count   int
+}
+
+// Release gives slots back. Allocations that are not held are ignored: they went with their agent.
+type Release struct{ Allocations []cluster.AllocationID }
+
+func (Granted) event()       {}
+func (Registered) event()    {}
+func (Heard) event()         {}
+func (SessionBroken) event() {}
+func (Left) event()          {}
+func (Exited) event()        {}
+func (AskRefused) event()    {}
+func (Declare) event()       {}
+func (Release) event()       {}
+
+// Effect is something to be done: one of the types below. Effects are performed in order.
+type Effect interface{ effect() }
+
+// Accept answers Registered: the agent is in.
+type Accept struct{ Agent cluster.AgentID }
+
+// Refuse answers Registered: the agent must exit at once.
+type Refuse struct {
+	Agent  cluster.AgentID
+	Reason string
+}
+
+// Grant gives slots to a job. They are the job's until it releases them or their agent is lost.
+type Grant struct {
+	Job   cluster.JobID
+	Slots []Slot
+}
+
+// Slot is a slot of an agent as given to a job.
+type Slot struct {
+	ID         cluster.SlotID
+	Allocation cluster.AllocationID
+	Profile    cluster.Profile
+	Host, Addr string
+}
+
+// Ask sets how many agents the driver shall have granted in all, since its start. It is absolute, so that a
+// repeated or late Ask asks for nothing twice.
+type Ask struct{ Total int }
+
+// Return asks the driver to end an agent, started or starting.
+type Return struct {
+	Agent  cluster.AgentID
+	Reason string
+}
+
+// Lost says that an agent is gone against our will, with every slot it had. Slots are those that were given to jobs.
+type Lost struct {
+	Agent  cluster.AgentID
+	Host   string
+	Reason string
+	Slots  []LostSlot
+}
+
+// LostSlot is a slot that went with its agent.
+type LostSlot struct {
+	Job        cluster.JobID
+	Allocation cluster.AllocationID
+}
+
+// Suspect says that an agent is on probation: it gets no new slots. Trusted takes that back.
+type Suspect struct {
+	Agent  cluster.AgentID
+	Reason string
+}
+
+// Trusted says that an agent's probation ended well.
+type Trusted struct{ Agent cluster.AgentID }
+
+// Starved says that no more agents will be asked for. It is emitted once.
+type Starved struct{ Reason string }
+
+func (Accept) effect()  {}
+func (Refuse) effect()  {}
+func (Grant) effect()   {}
+func (Ask) effect()     {}
+func (Return) effect()  {}
+func (Lost) effect()    {}
+func (Suspect) effect() {}
+func (Trusted) effect() {}
+func (Starved) effect() {}

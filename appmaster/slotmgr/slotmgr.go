@@ -1,0 +1,413 @@
+package slotmgr
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+)
+
+// Config is how a Machine behaves. It must not change after New.
+type Config struct {
+	Attempt       uint32 // agents of another attempt are refused
+	SlotsPerAgent int    // expected of an agent that is starting; 0 means 1
+	MinAgents     int    // kept even when nobody needs them
+	MaxAgents     int    // 0: no limit
+	EvenlySpread  bool   // give slots of the agents with most free ones; else of those with fewest, so that others get idle
+
+	RegisterTimeout  time.Duration // from Granted to Registered; 0 means 30 s
+	HeartbeatTimeout time.Duration // of silence until lost, half of it until probation; 0 means 10 s
+	SessionGrace     time.Duration // from a broken session until lost; 0 means 2 s
+	IdleTimeout      time.Duration // without a used slot until returned; 0 means 30 s, negative never
+	SpreadWait       time.Duration // how long EvenlySpread holds grants back while agents are starting; 0 means 10 s, negative not at all
+
+	FailureBudget int // agents that may fail before no more are asked for
+}
+
+func (c Config) defaults() Config {
+	or := func(d *time.Duration, def time.Duration) {
+		if *d == 0 {
+			*d = def
+		}
+	}
+	or(&c.RegisterTimeout, 30*time.Second)
+	or(&c.HeartbeatTimeout, 10*time.Second)
+	or(&c.SessionGrace, 2*time.Second)
+	or(&c.IdleTimeout, 30*time.Second)
+	or(&c.SpreadWait, 10*time.Second)
+	c.SlotsPerAgent = max(c.SlotsPerAgent, 1)
+	return c
+}
+
+// State is where an agent stands.
+type State uint8
+
+// States of an agent.
+const (
+	Starting  State = iota // granted by the driver, not registered yet
+	Alive                  // registered and heard of
+	Probation              // silent for a while, or its session broke: keeps its slots, gets no new ones
+	gone                   // its place in the table is free
+)
+
+func (s State) String() string {
+	return [...]string{"starting", "alive", "probation", "gone"}[s]
+}
+
+// agent is one row of the table.
+type agent struct {
+	id        cluster.AgentID
+	container cluster.ContainerID
+	host      string
+	addr      string
+	state     State
+	class     int       // index in classes
+	slots     []slot    // by index
+	firstFree int32     // 1 + index of the first free slot; 0 is none
+	free      int       // number of free slots
+	since     time.Time // when it came into its state
+	heard     time.Time // last sign of life
+	idle      time.Time // when its last used slot was freed
+	broken    bool      // its session broke: it is lost SessionGrace after since
+	why       string    // of Probation
+}
+
+type slot struct {
+	allocation cluster.AllocationID // 0 is free
+	job        int32                // index in jobs
+	nextFree   int32                // as firstFree
+}
+
+// class is a set of agents whose slots have one profile, ranked by how many are free. Only agents that are Alive are ranked.
+type class struct {
+	profile cluster.Profile
+	ranking cluster.Ranking
+}
+
+type job struct {
+	id   cluster.JobID
+	reqs []req
+	held int       // slots it has
+	wait time.Time // since when it lacks slots; zero if it lacks none
+}
+
+type req struct {
+	Requirement
+	have int
+}
+
+type place struct {
+	agent, slot int32
+	req         int32
+}
+
+// Machine is the slot manager's state.
+type Machine struct {
+	cfg Config
+
+	agents  []agent                 // dense; rows of gone agents are reused
+	byID    map[cluster.AgentID]int // the not gone ones
+	vacant  []int                   // rows to reuse
+	classes []class                 // few
+	jobs    []job                   // in order of arrival; a job that needs nothing keeps its row
+	held    map[cluster.AllocationID]place
+	next    cluster.AllocationID
+
+	asked    int       // the total of the last Ask
+	granted  int       // Granted events so far
+	count    [gone]int // agents by state
+	free     int       // free slots of agents Alive
+	slots    int       // slots of agents Alive or in Probation
+	failures int
+	starved  string
+	scanAt   time.Time // when to look at every agent again
+}
+
+// New returns a Machine without agents.
+func New(cfg Config) *Machine {
+	cfg = cfg.defaults()
+	return &Machine{
+		cfg: cfg, byID: map[cluster.AgentID]int{}, held: map[cluster.AllocationID]place{},
+		next: cluster.AllocationID(cfg.Attempt)<<48 + 1, // no two attempts give the same
+	}
+}
+
+// Handle applies ev and returns its direct consequences. What follows from the new state, Due says.
+func (m *Machine) Handle(now time.Time, ev Event) []Effect {
+	switch ev := ev.(type) {
+	case Granted:
+		return m.onGranted(now, ev)
+	case Registered:
+		return m.onRegistered(now, ev)
+	case Heard:
+		return m.onHeard(now, ev)
+	case SessionBroken:
+		return m.onSessionBroken(now, ev)
+	case Left:
+		return m.lose(ev.Agent, "it left: "+ev.Reason, true)
+	case Exited:
+		return m.lose(ev.Agent, ev.Reason, ev.Blame)
+	case AskRefused:
+		return m.starve(ev.Reason)
+	case Declare:
+		m.onDeclare(now, ev)
+	case Release:
+		for _, a := range ev.Allocations {
+			m.release(now, a)
+		}
+	default:
+		panic(fmt.Sprintf("slotmgr: unknown event %T", ev))
+	}
+	return nil
+}
+
+func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
+	m.granted++
+	if _, known := m.byID[ev.Agent]; known {
+		return nil // doubled message
+	}
+	if m.granted > m.asked {
+		m.asked = m.granted
+		return []Effect{Return{ev.Agent, "nobody asked for it"}}
+	}
+	row := len(m.agents)
+	if n := len(m.vacant); n > 0 {
+		row, m.vacant = m.vacant[n-1], m.vacant[:n-1]
+	} else {
+		m.agents = append(m.agents, agent{})
+	}
+	m.agents[row] = agent{id: ev.Agent, container: ev.Container, host: ev.Host, state: Starting, since: now}
+	m.byID[ev.Agent] = row
+	m.count[Starting]++
+	m.scanBy(now.Add(m.cfg.RegisterTimeout))
+	return nil
+}
+
+func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
+	row, ok := m.byID[ev.Agent]
+	if !ok {
+		return []Effect{Refuse{ev.Agent, "no such agent is expected: it was given up, or belongs to another application"}}
+	}
+	a := &m.agents[row]
+	switch {
+	case ev.Attempt != m.cfg.Attempt:
+		return []Effect{Refuse{ev.Agent, fmt.Sprintf("it was started by attempt %d, this is attempt %d", ev.Attempt, m.cfg.Attempt)}}
+	case a.state != Starting:
+		return []Effect{Refuse{ev.Agent, "it has registered already, and does not come back after its session broke"}}
+	case ev.Slots < 1:
+		return append([]Effect{Refuse{ev.Agent, "it offers no slots"}}, m.lose(ev.Agent, "it offered no slots", true)...)
+	}
+	a.addr = ev.Addr
+	if ev.Host != "" {
+		a.host = ev.Host
+	}
+	a.class = m.classOf(cluster.Profile{MilliCPU: ev.Total.MilliCPU / int64(ev.Slots), MemoryMB: ev.Total.MemoryMB / int64(ev.Slots)})
+	a.slots, a.free = make([]slot, ev.Slots), ev.Slots
+	for i := range a.slots[:ev.Slots-1] {
+		a.slots[i].nextFree = int32(i + 2)
+	}
+	a.firstFree = 1
+	a.heard, a.idle = now, now
+	m.slots += ev.Slots
+	m.become(row, Alive, now)
+	m.scanBy(now.Add(m.cfg.HeartbeatTimeout / 2))
+	return []Effect{Accept{ev.Agent}}
+}
+
+func (m *Machine) onHeard(now time.Time, ev Heard) []Effect {
+	row, ok := m.byID[ev.Agent]
+	if !ok {
+		return nil
+	}
+	a := &m.agents[row]
+	a.heard = now
+	if a.state == Probation && !a.broken {
+		m.become(row, Alive, now)
+		return []Effect{Trusted{a.id}}
+	}
+	return nil
+}
+
+func (m *Machine) onSessionBroken(now time.Time, ev SessionBroken) []Effect {
+	row, ok := m.byID[ev.Agent]
+	if !ok || m.agents[row].state == Starting {
+		return nil // the registration timeout deals with those
+	}
+	a := &m.agents[row]
+	if a.broken {
+		return nil
+	}
+	if a.state == Alive {
+		m.become(row, Probation, now)
+	}
+	a.broken, a.since, a.why = true, now, "its session broke: "+ev.Reason
+	m.scanBy(now.Add(m.cfg.SessionGrace))
+	return []Effect{Suspect{a.id, a.why}}
+}
+
+// become moves an agent from state to state and keeps the sums over states.
+func (m *Machine) become(row int, to State, now time.Time) {
+	a := &m.agents[row]
+	if a.state == Alive {
+		m.free -= a.free
+		m.classes[a.class].ranking.Remove(row)
+	}
+	m.count[a.state]--
+	a.state, a.since = to, now
+	if to == gone {
+		return
+	}
+	m.count[to]++
+	if to == Alive {
+		a.why = ""
+		m.free += a.free
+		m.classes[a.class].ranking.Set(row, a.free)
+	}
+}
+
+// lose takes an agent out, with its slots. blame counts it as a failure.
+func (m *Machine) lose(id cluster.AgentID, reason string, blame bool) []Effect {
+	row, ok := m.byID[id]
+	if !ok {
+		return nil
+	}
+	a := &m.agents[row]
+	lost := Lost{Agent: id, Host: a.host, Reason: reason}
+	for i := range a.slots {
+		if s := a.slots[i]; s.allocation != 0 {
+			lost.Slots = append(lost.Slots, LostSlot{m.jobs[s.job].id, s.allocation})
+			m.forget(s.allocation, s.job)
+		}
+	}
+	m.remove(row)
+	effects := []Effect{lost}
+	if blame {
+		if m.failures++; m.failures > m.cfg.FailureBudget {
+			effects = append(effects, m.starve(fmt.Sprintf("agent %s was lost: %s", id, reason))...)
+		}
+	}
+	return effects
+}
+
+func (m *Machine) remove(row int) {
+	a := &m.agents[row]
+	m.slots -= len(a.slots)
+	m.become(row, gone, time.Time{})
+	delete(m.byID, a.id)
+	*a = agent{state: gone}
+	m.vacant = append(m.vacant, row)
+}
+
+func (m *Machine) starve(reason string) []Effect {
+	if m.starved != "" {
+		return nil
+	}
+	m.starved = reason
+	return []Effect{Starved{reason}}
+}
+
+func (m *Machine) onDeclare(now time.Time, ev Declare) {
+	i := slices.IndexFunc(m.jobs, func(j job) bool { return j.id == ev.Job })
+	if i < 0 {
+		i = len(m.jobs)
+		m.jobs = append(m.jobs, job{id: ev.Job})
+	}
+	j := &m.jobs[i]
+	old := j.reqs
+	j.reqs = make([]req, len(ev.Requirements))
+	for k, r := range ev.Requirements {
+		j.reqs[k] = req{Requirement: r}
+	}
+	m.recount(i, old)
+	j.wait = time.Time{}
+	if j.missing() > 0 {
+		j.wait = now
+	}
+}
+
+// recount spreads what job i holds over its new requirements. Only places of changed requirements move.
+func (m *Machine) recount(i int, old []req) {
+	j := &m.jobs[i]
+	if j.held == 0 {
+		return
+	}
+	to := make([]int32, len(old)) // where slots held for an old requirement count now
+	for k, o := range old {
+		to[k] = int32(slices.IndexFunc(j.reqs, func(r req) bool { return r.Profile == o.Profile }))
+		if to[k] >= 0 {
+			j.reqs[to[k]].have += o.have
+		}
+	}
+	if slices.Equal(to, span(len(old))) {
+		return
+	}
+	for a, p := range m.held {
+		if int(m.agents[p.agent].slots[p.slot].job) == i && p.req >= 0 {
+			p.req = to[p.req]
+			m.held[a] = p
+		}
+	}
+}
+
+func span(n int) []int32 {
+	s := make([]int32, n)
+	for i := range s {
+		s[i] = int32(i)
+	}
+	return s
+}
+
+func (j *job) missing() int {
+	n := 0
+	for _, r := range j.reqs {
+		n += max(0, r.Count-r.have)
+	}
+	return n
+}
+
+func (m *Machine) release(now time.Time, id cluster.AllocationID) {
+	p, ok := m.held[id]
+	if !ok {
+		return
+	}
+	a := &m.agents[p.agent]
+	s := &a.slots[p.slot]
+	m.forget(id, s.job)
+	*s = slot{nextFree: a.firstFree}
+	a.firstFree = p.slot + 1
+	a.free++
+	if a.state == Alive {
+		m.free++
+		m.classes[a.class].ranking.Set(int(p.agent), a.free)
+	}
+	if a.free == len(a.slots) {
+		a.idle = now
+	}
+}
+
+// forget takes an allocation off its job's account.
+func (m *Machine) forget(id cluster.AllocationID, jobRow int32) {
+	p, j := m.held[id], &m.jobs[jobRow]
+	delete(m.held, id)
+	j.held--
+	if p.req >= 0 {
+		j.reqs[p.req].have--
+	}
+}
+
+func (m *Machine) classOf(p cluster.Profile) int {
+	for i := range m.classes {
+		if m.classes[i].profile == p {
+			return i
+		}
+	}
+	m.classes = append(m.classes, class{profile: p})
+	return len(m.classes) - 1
+}
+
+func (m *Machine) scanBy(t time.Time) {
+	if m.scanAt.IsZero() || t.Before(m.scanAt) {
+		m.scanAt = t
+	}
+}
