@@ -1,0 +1,80 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+)
+
+var (
+	// ErrCancelled is the cause with which a task that was cancelled fails its partitions.
+	ErrCancelled = errors.New("the task was cancelled")
+
+	errUnexpected = errors.New("unexpected control")
+)
+
+// Kinder is an error that knows its kind. Exchanges and connectors give it to theirs.
+type Kinder interface {
+	error
+	ErrorKind() cluster.ErrorKind
+}
+
+// peered is an error that knows which peer went away.
+type peered interface {
+	error
+	FailedPeer() string
+}
+
+// inOperator is an error that knows in which operator it happened.
+type inOperator interface {
+	error
+	OperatorName() string
+}
+
+// failureOf classes err. at is the operator that ran, nil if none did or it is not known.
+func failureOf(err error, at *operator) cluster.Failure {
+	if f, ok := errors.AsType[cluster.Failure](err); ok {
+		return f
+	}
+	f := cluster.Failure{Kind: cluster.Invalid, Message: err.Error()}
+	if k, ok := errors.AsType[Kinder](err); ok {
+		f.Kind = k.ErrorKind()
+	}
+	if p, ok := errors.AsType[peered](err); ok {
+		f.Peer = p.FailedPeer()
+	}
+	if op, ok := errors.AsType[inOperator](err); ok {
+		f.Operator = op.OperatorName()
+	} else if at != nil && f.Kind != cluster.Lost && f.Kind != cluster.NotFound {
+		f.Operator = at.node.Title()
+	}
+	return f
+}
+
+// panicFailure describes what recover returned: a fault of ours or of a connector, since the functions of a job's
+// author have their own net (flow names operator and record there). It must be called by the deferred function itself.
+func panicFailure(p any, where string) cluster.Failure {
+	return cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("panic in %s: %v%s", where, p, panicSite())}
+}
+
+// panicSite is " at function (file:line)" of the innermost frame that is not the runtime's.
+func panicSite() string {
+	var pcs [64]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	panicking := false
+	for {
+		f, more := frames.Next()
+		switch {
+		case f.Function == "runtime.gopanic":
+			panicking = true
+		case panicking && !strings.HasPrefix(f.Function, "runtime."):
+			return fmt.Sprintf(" at %s (%s:%d)", f.Function, f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
