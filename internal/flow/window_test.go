@@ -1,0 +1,160 @@
+package flow
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestWindowScripts holds conversations with window operators. Commands:
+//
+//	windows tumbling size=10 [offset=3] [lateness=5] [processing]
+//	windows sliding size=10 slide=5 …   windows session gap=10 …   windows global   windows day zone=Europe/Berlin
+//	    makes an operator that sums; times are milliseconds, or RFC 3339
+//	in
+//	    one line each: records "key n @time …" (one batch a line), "wm time", "now time", "idle", "end"
+//
+// What comes out follows: results "key [start, end) sum @time", late records after "late:", controls after a dash.
+func TestWindowScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/window", func(t *testing.T, path string) {
+		var c *windowConversation
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "windows":
+				c = newWindowConversation(t, windowSpecOf(t, d))
+				return c.take()
+			case "in":
+				for line := range strings.Lines(d.Input) {
+					if err := c.say(strings.TrimSpace(line)); err != nil {
+						fmt.Fprintf(&c.log, "error: %v\n", err)
+					}
+				}
+				return c.take()
+			}
+			return "unknown command " + d.Cmd
+		})
+	})
+}
+
+func windowSpecOf(t *testing.T, d *datadriven.TestData) *WindowSpec {
+	s := &WindowSpec{}
+	ms := func(v string) time.Duration { return time.Duration(scriptTime(v)) * time.Millisecond }
+	for i, a := range d.CmdArgs {
+		v := ""
+		if len(a.Vals) > 0 {
+			v = a.Vals[0]
+		}
+		switch a.Key {
+		case "tumbling":
+			s.Kind = TumblingWindow
+		case "sliding":
+			s.Kind = SlidingWindow
+		case "session":
+			s.Kind = SessionWindow
+		case "global":
+			s.Kind = GlobalWindow
+		case "day":
+			s.Kind, s.Unit = CalendarWindow, Day
+		case "size":
+			s.Size = ms(v)
+		case "slide":
+			s.Slide = ms(v)
+		case "gap":
+			s.Gap = ms(v)
+		case "offset":
+			s.Offset = ms(v)
+		case "lateness":
+			s.Lateness = ms(v)
+		case "zone":
+			s.Zone = v
+		case "processing":
+			s.Processing = true
+		default:
+			t.Fatalf("argument %d: unknown %q", i, a.Key)
+		}
+	}
+	return s
+}
+
+// scriptTime reads a time of a script: milliseconds, min, max or RFC 3339.
+func scriptTime(s string) int64 {
+	switch s {
+	case "max":
+		return MaxTime
+	case "max-1":
+		return MaxTime - 1
+	case "min":
+		return MinTime
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		panic(err)
+	}
+	return t.UnixMilli()
+}
+
+type windowConversation struct {
+	log  strings.Builder
+	rt   *testRuntime
+	inst Instance
+	in   Out[event]
+}
+
+func newWindowConversation(t *testing.T, s *WindowSpec) *windowConversation {
+	c := &windowConversation{rt: newTestRuntime()}
+	sides := &Sides{tags: []string{LateTag}, ports: []int{1}}
+	show := func(w Windowed[string, int64]) string {
+		if s.Kind == CalendarWindow {
+			return fmt.Sprintf("%s [%s, %s) %d", w.Key, w.Start, w.End, w.Value)
+		}
+		return fmt.Sprintf("%s [%s, %s) %d", w.Key, showTime(int64(w.Start)), showTime(int64(w.End)), w.Value)
+	}
+	main := &logOut[Windowed[string, int64]]{log: &c.log, show: show}
+	late := &logOut[event]{log: &c.log, prefix: "late: ", show: func(e event) string { return fmt.Sprintf("%s %d", e.Key, e.N) }}
+	f := NewWindow(WindowParams[string, event, int64, int64]{Spec: s, Key: eventKey, Agg: sumEvents{}, Sides: sides})
+	c.inst = start(t, f, c.rt, Out[Windowed[string, int64]](main), Out[event](late))
+	c.in = c.inst.Inputs[0].(Out[event])
+	return c
+}
+
+// take returns what was said since the last call.
+func (c *windowConversation) take() string {
+	s := c.log.String()
+	c.log.Reset()
+	return s
+}
+
+func (c *windowConversation) say(line string) error {
+	f := strings.Fields(line)
+	switch f[0] {
+	case "wm":
+		return c.in.Control(Control{Kind: Watermark, Time: scriptTime(f[1])})
+	case "now":
+		return c.rt.advanceTo(scriptTime(f[1]), c.inst.Op)
+	case "idle":
+		return c.in.Control(Control{Kind: Idle})
+	case "end":
+		return c.in.Control(Control{Kind: End})
+	}
+	var b Batch[event]
+	for len(f) > 0 {
+		n, err := strconv.ParseInt(f[1], 10, 64)
+		if err != nil {
+			return err
+		}
+		b.Recs = append(b.Recs, event{f[0], n})
+		f = f[2:]
+		if len(f) > 0 && strings.HasPrefix(f[0], "@") {
+			b.Times = append(b.Times, scriptTime(f[0][1:]))
+			f = f[1:]
+		}
+	}
+	return c.in.Push(b)
+}
