@@ -1,0 +1,206 @@
+// Package bufpool hands out fixed-size segments from one accounted total.
+//
+// Every user opens an Account. An account has a guaranteed number of segments, set aside when it
+// is opened (which fails at once, saying what is missing, when the total can't cover it), and may
+// borrow floating ones from what no account has set aside. Because guaranteed segments are never
+// lent, users can't starve each other, whatever order they start in.
+//
+// A floating segment is a ticket first and memory later: Borrow takes the ticket (a credit may be
+// announced for it), Get hands out memory when bytes arrive. So segments that were credited but
+// never used cost no memory.
+//
+// Accounts that open while others hold floating segments may push the number of segments in use
+// above the total for as long as those are out, by at most as many; none is lent again meanwhile.
+package bufpool
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Room around the payload of a Segment. Both keep the payload 64-byte aligned.
+const (
+	HeadRoom = 64 // in front of the payload: a frame's header lies directly before it, so that both are one write
+	TailRoom = 64 // behind it: the next frame's header is picked up in the same read
+)
+
+const slabSegments = 16 // segments allocated together
+
+// Segment is a fixed-size piece of memory with room for a frame header in front.
+type Segment struct {
+	mem  []byte
+	size int
+}
+
+// Bytes returns the payload's room, 64-byte aligned.
+func (s *Segment) Bytes() []byte { return s.mem[HeadRoom : HeadRoom+s.size : HeadRoom+s.size] }
+
+// Frame returns the n bytes directly before the payload and the first m bytes of the payload, as one slice.
+func (s *Segment) Frame(n, m int) []byte { return s.mem[HeadRoom-n : HeadRoom+m] }
+
+// Read returns the payload's bytes from i to j, where j may reach into the tail room.
+func (s *Segment) Read(i, j int) []byte { return s.mem[HeadRoom+i : HeadRoom+j] }
+
+// MemoryError reports that the total can't cover a guarantee.
+type MemoryError struct {
+	For          string // who asked
+	Need, Have   int    // segments asked for, and not yet set aside
+	Total        int    // segments of the pool
+	SegmentBytes int
+}
+
+func (e *MemoryError) Error() string {
+	need := int64(e.Total-e.Have+e.Need) * int64(e.SegmentBytes)
+	return fmt.Sprintf("cannot set aside exchange memory for %s: needs %d segments of %d bytes, %d of %d are free; raise exchange.memory to at least %d bytes",
+		e.For, e.Need, e.SegmentBytes, e.Have, e.Total, need)
+}
+
+// Pool is the total. Its methods, and those of its accounts and segments, may be called from any goroutine.
+type Pool struct {
+	// Immutable after New.
+	size, total int
+
+	// Guarded by mu, which is a leaf: nothing is locked or called under it.
+	mu       sync.Mutex
+	free     []*Segment
+	made     int // segments that exist
+	reserved int // Σ guaranteed of open accounts
+	floating int // tickets out beyond guarantees
+}
+
+// New returns a pool of total segments of size bytes. It allocates memory as it is used.
+func New(size, total int) *Pool { return &Pool{size: size, total: total} }
+
+// SegmentBytes is the payload's room in each segment.
+func (p *Pool) SegmentBytes() int { return p.size }
+
+// Stats are a pool's figures, in segments.
+type Stats struct {
+	Total    int // configured
+	Reserved int // guaranteed to open accounts
+	Floating int // lent beyond that
+	Used     int // handed out and not returned
+	Made     int // memory allocated so far
+}
+
+// Stats returns the current figures.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Stats{Total: p.total, Reserved: p.reserved, Floating: p.floating, Used: p.made - len(p.free), Made: p.made}
+}
+
+// Account is one user's share of a Pool.
+type Account struct {
+	// Immutable after Open.
+	pool *Pool
+	max  int // most tickets
+
+	// Guarded by pool.mu.
+	guaranteed int
+	own        int // of guaranteed, those handed out by Borrow
+	ownFree    int // of own, not borrowed now
+	borrowed   int // tickets out
+	closed     bool
+}
+
+// Open sets exclusive+floatMin segments aside. floatMin of them are lent by Borrow like floating ones,
+// but always there for this account; it can borrow floatMax at once in all.
+func (p *Pool) Open(what string, exclusive, floatMin, floatMax int) (*Account, error) {
+	floatMax = max(floatMin, floatMax)
+	need := exclusive + floatMin
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reserved+need > p.total {
+		return nil, &MemoryError{For: what, Need: need, Have: p.total - p.reserved, Total: p.total, SegmentBytes: p.size}
+	}
+	p.reserved += need
+	return &Account{pool: p, max: floatMax, guaranteed: need, own: floatMin, ownFree: floatMin}, nil
+}
+
+// Borrow takes up to n floating tickets and returns how many it got.
+func (a *Account) Borrow(n int) int {
+	p := a.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a.closed {
+		return 0
+	}
+	n = min(n, a.max-a.borrowed)
+	if n <= 0 {
+		return 0
+	}
+	fromOwn := min(n, a.ownFree)
+	fromPool := max(0, min(n-fromOwn, p.total-p.reserved-p.floating))
+	a.ownFree -= fromOwn
+	p.floating += fromPool
+	a.borrowed += fromOwn + fromPool
+	return fromOwn + fromPool
+}
+
+// Repay gives n floating tickets back.
+func (a *Account) Repay(n int) {
+	p := a.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a.repayLocked(n)
+}
+
+func (a *Account) repayLocked(n int) {
+	if a.closed {
+		return
+	}
+	if n > a.borrowed {
+		panic("bufpool: repaid more than borrowed")
+	}
+	a.borrowed -= n
+	lent := a.borrowed + n - (a.own - a.ownFree) // tickets from the pool
+	toPool := min(n, lent)
+	a.pool.floating -= toPool
+	a.ownFree += n - toPool
+}
+
+// Get hands out memory for one segment that is covered by a guarantee or a ticket.
+func (p *Pool) Get() *Segment {
+	p.mu.Lock()
+	if len(p.free) == 0 {
+		p.growLocked()
+	}
+	s := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.mu.Unlock()
+	return s
+}
+
+// Put takes segments back.
+func (p *Pool) Put(segs ...*Segment) {
+	p.mu.Lock()
+	p.free = append(p.free, segs...)
+	p.mu.Unlock()
+}
+
+// growLocked allocates a slab, or a single segment where the total is reached already.
+func (p *Pool) growLocked() {
+	n := min(slabSegments, max(1, p.total-p.made))
+	stride := (HeadRoom + p.size + TailRoom + 63) &^ 63
+	mem := alignedBytes(n * stride)
+	segs := make([]Segment, n)
+	for i := range segs {
+		segs[i] = Segment{mem: mem[i*stride : (i+1)*stride : (i+1)*stride], size: p.size}
+		p.free = append(p.free, &segs[i])
+	}
+	p.made += n
+}
+
+// Close gives the guarantee and all tickets back. Segments still out are returned by Pool.Put as ever.
+func (a *Account) Close() {
+	p := a.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a.closed {
+		return
+	}
+	a.repayLocked(a.borrowed)
+	a.closed = true
+	p.reserved -= a.guaranteed
+}

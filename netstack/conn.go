@@ -1,0 +1,258 @@
+package netstack
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/netstack/wire"
+)
+
+// conn is one connection that has proved itself. The dialing end has channels, the listening end views;
+// each end has a read loop and a write loop.
+//
+//	open ──Goodbye sent──> closing ──peer's end, or a second later──> closed
+//	  └────────────── fault: read, write, keepalive, protocol ──────────^
+type conn struct {
+	// Immutable.
+	stack  *Stack
+	nc     net.Conn
+	rd     *frameReader // the read loop's
+	dialed bool
+	key    connKey // if dialed
+	peer   string  // identity and address
+	log    *slog.Logger
+	wake   chan struct{} // 1 slot: the write loop has something to do
+
+	written atomic.Uint64 // bytes
+
+	// Guarded by mu.
+	mu       sync.Mutex
+	control  []byte // whole frames to send
+	grants   []wire.Grant
+	ready    queue[*view]
+	parked   bool // the write loop waits for wake
+	closing  bool // send what is there, then Goodbye
+	err      error
+	channels map[uint32]*channel // if dialed
+	views    map[uint32]*view    // if not
+	lastID   uint32
+
+	// Owned by the stack's watch loop.
+	watch connWatch
+}
+
+// connWatch is what the watch loop remembers of a connection.
+type connWatch struct {
+	read, written uint64
+	readAt, wrote time.Time
+	idleSince     time.Time
+}
+
+func newConn(s *Stack, nc net.Conn, rd *frameReader, dialed bool, peer string) *conn {
+	c := &conn{
+		stack: s, nc: nc, rd: rd, dialed: dialed, peer: peer, log: s.cfg.Logger.With("peer", peer),
+		wake: make(chan struct{}, 1),
+	}
+	if dialed {
+		c.channels = make(map[uint32]*channel)
+	} else {
+		c.views = make(map[uint32]*view)
+	}
+	return c
+}
+
+// run serves the connection until it is closed. The write loop is its only goroutine beside the caller's.
+func (c *conn) run() {
+	var writer sync.WaitGroup
+	writer.Go(c.writeLoop)
+	err := c.readLoop()
+	c.fail(err)
+	writer.Wait()
+}
+
+func (c *conn) readLoop() error {
+	if c.dialed {
+		return c.readConsumer()
+	}
+	return c.readProducer()
+}
+
+// lock locks mu and reports true, unless the connection has failed.
+func (c *conn) lock() bool {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// unlock unlocks mu and wakes the write loop.
+func (c *conn) unlock() {
+	w := c.parked
+	c.parked = false
+	c.mu.Unlock()
+	if w {
+		c.wakeWriter()
+	}
+}
+
+func (c *conn) wakeWriter() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// enqueue enters a view that can be served.
+func (c *conn) enqueue(v *view) {
+	if c.lock() {
+		c.ready.push(v)
+		c.unlock()
+	}
+}
+
+// grant queues credit for a channel.
+func (c *conn) grant(id uint32, n int) {
+	if c.lock() {
+		c.grants = append(c.grants, wire.Grant{Channel: id, Credit: uint32(n)})
+		c.unlock()
+	}
+}
+
+// next waits for something to send and gathers it into b. done: the connection has failed, or
+// is closing and b is the last batch.
+func (c *conn) next(b *batch) (done bool) {
+	for {
+		c.mu.Lock()
+		if c.err != nil || c.closing || len(c.control)+len(c.grants)+c.ready.len() > 0 {
+			break
+		}
+		c.parked = true
+		c.mu.Unlock()
+		<-c.wake
+	}
+	done = c.err != nil || c.closing
+	b.scratch = append(b.scratch, c.control...)
+	c.control = c.control[:0]
+	for g := c.grants; len(g) > 0; {
+		n := min(len(g), wire.MaxGrants)
+		b.scratch = wire.AppendCredit(b.scratch, g[:n])
+		g = g[n:]
+	}
+	c.grants = c.grants[:0]
+	if done {
+		b.scratch = wire.AppendHeader(b.scratch, wire.Header{Type: wire.Goodbye})
+		c.mu.Unlock()
+		return done
+	}
+	for turns := c.ready.len(); turns > 0 && !b.full(); turns-- {
+		v := c.ready.pop()
+		c.mu.Unlock()
+		more := v.part.Load().fill(v, b)
+		c.mu.Lock()
+		if more {
+			c.ready.push(v)
+		}
+	}
+	c.mu.Unlock()
+	return done
+}
+
+func (c *conn) writeLoop() {
+	var b batch
+	for {
+		done := c.next(&b)
+		err := b.write(c.nc)
+		c.stack.pool.Put(b.segs...)
+		written(b.sent)
+		c.written.Add(uint64(b.bytes))
+		b.reset()
+		switch {
+		case err != nil:
+			c.fail(fmt.Errorf("write: %w", err))
+			return
+		case done:
+			c.endWriting()
+			return
+		}
+	}
+}
+
+// closeLinger is how long an orderly close waits for the peer to read what was sent and to close its end.
+const closeLinger = time.Second
+
+// endWriting leaves the rest of an orderly close to the read loop: it reads until the peer closes too.
+// (To close with unread input would make the kernel reset the connection, and drop what the peer has not read.)
+func (c *conn) endWriting() {
+	c.nc.SetReadDeadline(time.Now().Add(closeLinger))
+	if w, ok := c.nc.(interface{ CloseWrite() error }); ok {
+		w.CloseWrite()
+	} else {
+		c.nc.Close()
+	}
+}
+
+// close ends the connection in order: what is queued to be sent is sent.
+func (c *conn) close() {
+	if c.lock() {
+		c.closing = true
+		c.unlock()
+		c.nc.SetDeadline(time.Now().Add(closeLinger))
+	}
+}
+
+var errPeerClosed = errors.New("the peer closed the connection")
+
+// fail ends the connection at once, and every channel and view on it.
+func (c *conn) fail(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	closing := c.closing
+	c.err = err
+	channels, views := c.channels, c.views
+	c.channels, c.views = nil, nil
+	c.mu.Unlock()
+	c.nc.Close()
+	c.wakeWriter()
+	c.stack.forget(c)
+
+	op := "read from"
+	var fault error
+	if closing {
+		fault = &LocalError{Op: "use connection to " + c.peer, Kind: cluster.Cancelled, Err: ErrClosed}
+	} else {
+		if errors.Is(err, io.EOF) {
+			err = errPeerClosed
+		}
+		fault = &RemoteError{Peer: c.peer, Op: op, Kind: cluster.Lost, Err: err}
+	}
+	if len(channels)+len(views) > 0 {
+		c.log.Warn("exchange connection lost", "channels", len(channels)+len(views), "err", err)
+	} else {
+		c.log.Debug("exchange connection closed", "err", err)
+	}
+	for _, ch := range channels {
+		ch.gate.failChannel(ch, fault)
+	}
+	for _, v := range views {
+		c.stack.leave(v, &RemoteError{Peer: c.peer, Op: "send to", Kind: cluster.Lost, Err: err})
+	}
+}
+
+// users is how many channels and views the connection has.
+func (c *conn) users() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.channels) + len(c.views)
+}

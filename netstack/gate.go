@@ -1,0 +1,479 @@
+package netstack
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/netstack/bufpool"
+	"github.com/heddle-stream/heddle/netstack/credit"
+	"github.com/heddle-stream/heddle/netstack/wire"
+)
+
+// GateConfig describes the input of one consumer.
+type GateConfig struct {
+	Name     string // for errors; "" will do
+	Channels []ChannelConfig
+	// Wake is called when Next has something again, after it returned nothing. It must not block; it may be nil.
+	Wake func()
+}
+
+// ChannelConfig says where a channel comes from.
+type ChannelConfig struct {
+	Partition    string
+	Subpartition int
+	Addr         string // of the producer's stack; this stack's own means that the channel is local
+	ConnIndex    uint32 // which of the connections to that peer, mod MaxConnections
+}
+
+// Gate is the input of one consumer: one channel for each producer.
+// One goroutine, the consumer's, calls Next; any may call Recycle, Queued and Close.
+type Gate struct {
+	// Immutable after NewGate.
+	stack    *Stack
+	wake     func()
+	account  *bufpool.Account // nil if all channels are local
+	channels []channel
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	ready  queue[*channel] // channels with items
+	hungry queue[*channel] // channels that would use floating segments but got none
+	armed  bool            // the consumer wants to be woken
+	queued int             // segments received and not taken
+	err    error
+	closed bool
+	events arena
+}
+
+// channel is one input of a gate.
+type channel struct {
+	// Immutable after NewGate.
+	gate      *Gate
+	index     int
+	partition string
+	sub       int
+	key       connKey
+	view      *view // if local
+
+	// Guarded by gate.mu.
+	conn    *conn // nil until connected, and if local
+	id      uint32
+	ledger  credit.Ledger
+	queue   queue[inItem]
+	nextSeq uint32
+	inReady bool
+	waits   bool // is in hungry
+	dead    bool // ended or failed
+}
+
+// inItem is a received segment or, with seg nil, an event.
+type inItem struct {
+	seg   *bufpool.Segment
+	n     int
+	event []byte
+	flags uint8
+}
+
+// Item is what a gate gives its consumer: a segment, an event, or a channel's end.
+type Item struct {
+	Channel int
+	Segment *bufpool.Segment // nil for an event
+	Payload []byte           // of the segment: 8-byte aligned, valid until it is recycled
+	Event   []byte           // of an event; may be kept
+	End     bool             // nothing follows on this channel; its producer is told that all was taken
+}
+
+// NewGate requests all channels and returns at once; what goes wrong with one comes out of Next.
+// It fails if the stack can't set aside the exclusive segments of all its channels from other processes.
+func (s *Stack) NewGate(cfg GateConfig) (*Gate, error) {
+	op := "open gate " + cfg.Name
+	g := &Gate{stack: s, wake: cfg.Wake, channels: make([]channel, len(cfg.Channels))}
+	remotes := 0
+	for i, cc := range cfg.Channels {
+		if cc.Subpartition < 0 || cc.Partition == "" || len(cc.Partition) > wire.MaxPartition || cc.Addr == "" {
+			return nil, &LocalError{Op: op, Kind: cluster.Invalid, Err: fmt.Errorf("channel %d has no proper partition and address", i)}
+		}
+		ch := &g.channels[i]
+		*ch = channel{
+			gate: g, index: i, partition: cc.Partition, sub: cc.Subpartition,
+			key:    connKey{cc.Addr, cc.ConnIndex % uint32(s.cfg.MaxConnections)},
+			ledger: credit.NewLedger(s.cfg.ExclusivePerChannel, s.cfg.MaxPerChannel),
+		}
+		if cc.Addr == s.Addr() {
+			ch.view = &view{local: ch, partition: cc.Partition, sub: cc.Subpartition}
+		} else {
+			remotes++
+		}
+	}
+	if remotes > 0 {
+		floatMin := 0
+		if s.cfg.ExclusivePerChannel == 0 {
+			floatMin = 1
+		}
+		account, err := s.pool.Open(fmt.Sprintf("gate %s of %d channels", cfg.Name, remotes), remotes*s.cfg.ExclusivePerChannel, floatMin, s.cfg.FloatingPerGate)
+		if err != nil {
+			return nil, &LocalError{Op: op, Kind: cluster.Invalid, Err: err}
+		}
+		g.account = account
+	}
+	if !s.adopt(g) {
+		if g.account != nil {
+			g.account.Close()
+		}
+		return nil, &LocalError{Op: op, Kind: cluster.Cancelled, Err: ErrClosed}
+	}
+	for i := range g.channels {
+		ch := &g.channels[i]
+		if ch.view != nil {
+			s.request(ch.view)
+		} else {
+			s.connect(ch)
+		}
+	}
+	return g, nil
+}
+
+// Next returns the next item, and whether there is one. It does not block: when it returns none, Wake is
+// called once there is. An error is final for the gate; items received before may be lost with it.
+func (g *Gate) Next() (Item, bool, error) {
+	for {
+		g.mu.Lock()
+		if g.err != nil || g.ready.len() == 0 {
+			g.armed = g.err == nil
+			err := g.err
+			g.mu.Unlock()
+			return Item{}, false, err
+		}
+		ch := g.ready.pop()
+		if ch.view != nil {
+			g.mu.Unlock()
+			if it, ok := g.nextLocal(ch); ok {
+				return it, true, nil
+			}
+			continue
+		}
+		if ch.queue.len() == 0 {
+			ch.inReady = false
+			g.mu.Unlock()
+			continue
+		}
+		in := ch.queue.pop()
+		ch.inReady = ch.queue.len() > 0
+		if ch.inReady {
+			g.ready.push(ch)
+		}
+		if in.seg != nil {
+			g.queued--
+		}
+		end := in.flags&wire.FlagEnd != 0
+		ch.dead = ch.dead || end
+		c, id := ch.conn, ch.id
+		g.mu.Unlock()
+		if end && c != nil {
+			c.detach(ch, id, wire.Done)
+		}
+		return ch.item(in), true, nil
+	}
+}
+
+// nextLocal takes an item straight from the partition.
+func (g *Gate) nextLocal(ch *channel) (Item, bool) {
+	p := ch.view.part.Load()
+	out, ok, more := p.take(ch.view)
+	if more {
+		g.localReady(ch)
+	}
+	if !ok {
+		return Item{}, false
+	}
+	if out.flags&wire.FlagEnd != 0 {
+		g.mu.Lock()
+		ch.dead = true
+		g.mu.Unlock()
+		g.stack.leave(ch.view, nil)
+	}
+	return ch.item(inItem(out)), true
+}
+
+func (ch *channel) item(in inItem) Item {
+	if in.seg == nil {
+		return Item{Channel: ch.index, Event: in.event, End: in.flags&wire.FlagEnd != 0}
+	}
+	return Item{Channel: ch.index, Segment: in.seg, Payload: in.seg.Read(0, in.n)}
+}
+
+// localReady enters a local channel whose partition has something.
+func (g *Gate) localReady(ch *channel) {
+	g.mu.Lock()
+	g.ready.push(ch)
+	g.unlockAndWake()
+}
+
+// unlockAndWake unlocks mu and wakes the consumer, if it asked for it.
+func (g *Gate) unlockAndWake() {
+	w := g.armed
+	g.armed = false
+	g.mu.Unlock()
+	if w && g.wake != nil {
+		g.wake()
+	}
+}
+
+// Recycle gives an item's segment back. It is credit for the channel again. Items without segment may be recycled too.
+func (g *Gate) Recycle(it Item) {
+	if it.Segment == nil {
+		return
+	}
+	ch := &g.channels[it.Channel]
+	if ch.view != nil {
+		ch.view.part.Load().recycle(ch.view.sub, it.Segment)
+		return
+	}
+	g.stack.pool.Put(it.Segment)
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return
+	}
+	var hungry *channel
+	if ch.ledger.Recycle() {
+		g.account.Repay(1)
+		hungry = g.feedLocked()
+	}
+	grants := [2]grant{ch.announceLocked()}
+	if hungry != nil && hungry != ch {
+		grants[1] = hungry.announceLocked()
+	}
+	g.mu.Unlock()
+	grants[0].send()
+	grants[1].send()
+}
+
+// grant is credit to be announced once no lock is held.
+type grant struct {
+	conn *conn
+	id   uint32
+	n    int
+}
+
+func (gr grant) send() {
+	if gr.n > 0 {
+		gr.conn.grant(gr.id, gr.n)
+	}
+}
+
+func (ch *channel) announceLocked() grant {
+	if ch.dead || ch.conn == nil {
+		return grant{}
+	}
+	return grant{ch.conn, ch.id, ch.ledger.Announce()}
+}
+
+// borrowLocked gets floating segments for what the sender of ch has waiting.
+func (g *Gate) borrowLocked(ch *channel) {
+	want := ch.ledger.Want()
+	if want == 0 {
+		return
+	}
+	got := g.account.Borrow(want)
+	ch.ledger.Lend(got)
+	if got < want && !ch.waits {
+		ch.waits = true
+		g.hungry.push(ch)
+	}
+}
+
+// feedLocked gives a floating segment that came back to the channel that waits longest for one.
+func (g *Gate) feedLocked() *channel {
+	for g.hungry.len() > 0 {
+		ch := g.hungry.pop()
+		ch.waits = false
+		if ch.dead {
+			continue
+		}
+		before := ch.ledger.Floating()
+		g.borrowLocked(ch)
+		if ch.ledger.Floating() > before {
+			return ch
+		}
+		if ch.waits {
+			return nil
+		}
+	}
+	return nil
+}
+
+// receive enters a data frame whose payload is in seg.
+func (g *Gate) receive(ch *channel, h wire.Header, seg *bufpool.Segment) {
+	g.mu.Lock()
+	if g.closed || ch.dead {
+		g.mu.Unlock()
+		g.stack.pool.Put(seg)
+		return
+	}
+	err := ch.sequenceLocked(h)
+	if err == nil {
+		err = ch.ledger.Receive(h.Backlog)
+	}
+	if err != nil {
+		g.mu.Unlock()
+		g.stack.pool.Put(seg)
+		g.breach(ch, err)
+		return
+	}
+	g.borrowLocked(ch)
+	gr := ch.announceLocked()
+	g.queued++
+	g.pushLocked(ch, inItem{seg: seg, n: int(h.Length)})
+	g.unlockAndWake()
+	gr.send()
+}
+
+// receiveEvent enters an event. Its sequence number counts with those of data.
+func (g *Gate) receiveEvent(ch *channel, h wire.Header, payload []byte) {
+	g.mu.Lock()
+	if g.closed || ch.dead {
+		g.mu.Unlock()
+		return
+	}
+	if err := ch.sequenceLocked(h); err != nil {
+		g.mu.Unlock()
+		g.breach(ch, err)
+		return
+	}
+	ch.ledger.Backlog(h.Backlog)
+	g.borrowLocked(ch)
+	gr := ch.announceLocked()
+	n := ch.queue.len()
+	switch {
+	case h.Flags&wire.FlagPriority != 0:
+		i := 0
+		for i < n && ch.queue.at(i).flags&wire.FlagPriority != 0 {
+			i++
+		}
+		ch.queue.insert(i, inItem{event: g.events.copy(payload), flags: h.Flags})
+		ch.enterLocked()
+	case h.Flags&wire.FlagCoalesce != 0 && n > 0 && ch.queue.at(n-1).flags&wire.FlagCoalesce != 0:
+		it := ch.queue.at(n - 1)
+		it.event = append(it.event[:0], payload...)
+	default:
+		g.pushLocked(ch, inItem{event: g.events.copy(payload), flags: h.Flags})
+	}
+	g.unlockAndWake()
+	gr.send()
+}
+
+// receiveBacklog enters that a sender without credit has data.
+func (g *Gate) receiveBacklog(ch *channel, n uint32) {
+	g.mu.Lock()
+	if g.closed || ch.dead {
+		g.mu.Unlock()
+		return
+	}
+	ch.ledger.Backlog(n)
+	g.borrowLocked(ch)
+	gr := ch.announceLocked()
+	g.mu.Unlock()
+	gr.send()
+}
+
+func (ch *channel) sequenceLocked(h wire.Header) error {
+	if h.Seq != ch.nextSeq {
+		return fmt.Errorf("frame %d came where %d was due", h.Seq, ch.nextSeq)
+	}
+	ch.nextSeq++
+	return nil
+}
+
+func (g *Gate) pushLocked(ch *channel, it inItem) {
+	ch.queue.push(it)
+	ch.enterLocked()
+}
+
+func (ch *channel) enterLocked() {
+	if !ch.inReady {
+		ch.inReady = true
+		ch.gate.ready.push(ch)
+	}
+}
+
+// breach fails a channel whose producer broke the protocol. Others on the connection go on.
+func (g *Gate) breach(ch *channel, cause error) {
+	g.mu.Lock()
+	c, id := ch.conn, ch.id
+	g.mu.Unlock()
+	c.reject(ch, id, cause)
+	g.failChannel(ch, &RemoteError{Peer: c.peer, Op: "read partition " + ch.partition, Kind: cluster.Corrupt, Err: cause})
+}
+
+// failChannel makes err what Next returns from now on, unless the channel has ended.
+func (g *Gate) failChannel(ch *channel, err error) {
+	g.mu.Lock()
+	if ch.dead || g.closed {
+		g.mu.Unlock()
+		return
+	}
+	ch.dead = true
+	if g.err == nil {
+		g.err = err
+	}
+	g.unlockAndWake()
+}
+
+// connected tells ch its connection, and reports false if it needs none any more.
+func (g *Gate) connected(ch *channel, c *conn, id uint32) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	ch.conn, ch.id = c, id
+	return true
+}
+
+// Queued returns how many segments were received and not taken.
+func (g *Gate) Queued() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.queued
+}
+
+// Close gives up the gate: producers are told that it wants no more, what is queued is dropped, and
+// its memory is given back. Items taken before may still be recycled. It may be called twice.
+func (g *Gate) Close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil
+	}
+	g.closed = true
+	if g.err == nil {
+		g.err = &LocalError{Op: "read from gate", Kind: cluster.Cancelled, Err: ErrClosed}
+	}
+	var segs []*bufpool.Segment
+	for i := range g.channels {
+		ch := &g.channels[i]
+		for ch.queue.len() > 0 {
+			if it := ch.queue.pop(); it.seg != nil {
+				segs = append(segs, it.seg)
+			}
+		}
+	}
+	g.queued = 0
+	g.unlockAndWake()
+	g.stack.pool.Put(segs...)
+	for i := range g.channels {
+		ch := &g.channels[i]
+		if ch.view != nil {
+			g.stack.leave(ch.view, nil)
+		} else if ch.conn != nil { // set before closed or not at all
+			ch.conn.detach(ch, ch.id, wire.Cancel)
+		}
+	}
+	if g.account != nil {
+		g.account.Close()
+	}
+	g.stack.disown(g)
+	return nil
+}

@@ -1,0 +1,154 @@
+package netstack
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/netstack/wire"
+)
+
+// Labels keep the two proofs apart: one can't be played back as the other.
+const (
+	labelProducer = "heddle exchange 1: producer"
+	labelConsumer = "heddle exchange 1: consumer"
+)
+
+var errProof = errors.New("the peer does not have this application's exchange key")
+
+// prove is the keyed proof of one side over everything both have said.
+func prove(key []byte, label string, hello, challenge []byte) []byte {
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(label))
+	for _, b := range [][]byte{hello, challenge} {
+		sum := sha256.Sum256(b)
+		m.Write(sum[:])
+	}
+	return m.Sum(nil)
+}
+
+// key returns the key of proofs. Without one, TLS has proved the peer and the proof is only a check of what was said.
+func (s *Stack) key() []byte {
+	if len(s.cfg.Auth.Key) == 0 {
+		return make([]byte, KeySize)
+	}
+	return s.cfg.Auth.Key
+}
+
+func (s *Stack) greeting() wire.Greeting {
+	g := wire.Greeting{MinVersion: wire.MinVersion, MaxVersion: wire.Version, MaxData: uint32(s.pool.SegmentBytes()), Identity: s.identity()}
+	rand.Read(g.Nonce[:])
+	return g
+}
+
+// greet is the dialing side of the handshake:
+//
+//	C→P Hello(greeting)   P→C Challenge(greeting, proof)   C→P Proof(proof)   P→C Accept
+func (s *Stack) greet(nc net.Conn, key connKey) (*conn, error) {
+	rd := &frameReader{nc: nc, maxData: 1}
+	hello := wire.AppendGreeting(nil, s.greeting())
+	if err := writeFrame(nc, wire.Hello, hello); err != nil {
+		return nil, err
+	}
+	challenge, err := readFrame(rd, wire.Challenge, key.addr)
+	if err != nil {
+		return nil, err
+	}
+	g, n, err := wire.ParseGreeting(challenge)
+	if err != nil || len(challenge) < n+wire.ProofSize {
+		return nil, wire.ErrFrame
+	}
+	challenge, proof := challenge[:len(challenge)-wire.ProofSize], challenge[len(challenge)-wire.ProofSize:]
+	peer := g.Identity + "@" + key.addr
+	if !hmac.Equal(proof, prove(s.key(), labelProducer, hello, challenge)) {
+		return nil, &RemoteError{Peer: peer, Op: "connect", Kind: cluster.Denied, Err: errProof}
+	}
+	if g.MaxVersion < wire.MinVersion || g.MaxVersion > wire.Version {
+		return nil, &RemoteError{Peer: peer, Op: "connect", Kind: cluster.Denied, Err: fmt.Errorf("it speaks version %d, this agent %d to %d", g.MaxVersion, wire.MinVersion, wire.Version)}
+	}
+	if err := writeFrame(nc, wire.Proof, prove(s.key(), labelConsumer, hello, challenge)); err != nil {
+		return nil, err
+	}
+	if _, err := readFrame(rd, wire.Accept, peer); err != nil {
+		return nil, err
+	}
+	rd.maxData = uint32(s.pool.SegmentBytes())
+	c := newConn(s, nc, rd, true, peer)
+	c.key = key
+	return c, nil
+}
+
+// welcome is the listening side. It accepts no other frame, and no longer one than wire.MaxHandshake, before the proof.
+func (s *Stack) welcome(nc net.Conn) (*conn, error) {
+	rd := &frameReader{nc: nc, maxData: 1}
+	addr := nc.RemoteAddr().String()
+	b, err := readFrame(rd, wire.Hello, addr)
+	if err != nil {
+		return nil, err
+	}
+	hello := append([]byte(nil), b...)
+	g, _, err := wire.ParseGreeting(hello)
+	if err != nil {
+		return nil, err
+	}
+	version := min(g.MaxVersion, wire.Version)
+	if version < max(g.MinVersion, wire.MinVersion) {
+		return nil, refuse(nc, fmt.Errorf("versions %d to %d are offered, this agent speaks %d to %d", g.MinVersion, g.MaxVersion, wire.MinVersion, wire.Version))
+	}
+	if int(g.MaxData) < s.pool.SegmentBytes() {
+		return nil, refuse(nc, fmt.Errorf("it takes at most %d bytes a frame, this agent sends %d; exchange.segment-bytes must be the same everywhere", g.MaxData, s.pool.SegmentBytes()))
+	}
+	mine := s.greeting()
+	mine.MinVersion, mine.MaxVersion = version, version
+	challenge := wire.AppendGreeting(nil, mine)
+	if err := writeFrame(nc, wire.Challenge, append(challenge[:len(challenge):len(challenge)], prove(s.key(), labelProducer, hello, challenge)...)); err != nil {
+		return nil, err
+	}
+	proof, err := readFrame(rd, wire.Proof, addr)
+	if err != nil {
+		return nil, err
+	}
+	if !hmac.Equal(proof, prove(s.key(), labelConsumer, hello, challenge)) {
+		return nil, refuse(nc, errProof)
+	}
+	if err := writeFrame(nc, wire.Accept, nil); err != nil {
+		return nil, err
+	}
+	return newConn(s, nc, rd, false, g.Identity+"@"+addr), nil
+}
+
+// refuse tells the peer why it is refused, and returns that.
+func refuse(nc net.Conn, err error) error {
+	nc.Write(wire.AppendError(nil, 0, fault(wire.Refused, cluster.Denied, err)))
+	return err
+}
+
+func writeFrame(nc net.Conn, t wire.Type, payload []byte) error {
+	b := wire.AppendHeader(nil, wire.Header{Type: t, Length: uint32(len(payload))})
+	_, err := nc.Write(append(b, payload...))
+	return err
+}
+
+// readFrame reads one frame of the handshake, which must be of type want.
+func readFrame(rd *frameReader, want wire.Type, peer string) ([]byte, error) {
+	h, err := rd.header()
+	if err != nil {
+		return nil, err
+	}
+	if h.Length > wire.MaxHandshake || (h.Type != want && h.Type != wire.Error) {
+		return nil, fmt.Errorf("%w: %s frame of %d bytes, want %s", wire.ErrFrame, h.Type, h.Length, want)
+	}
+	payload, err := rd.control(h.Length)
+	if err != nil || h.Type == want {
+		return payload, err
+	}
+	f, err := wire.ParseError(payload)
+	if err != nil {
+		return nil, err
+	}
+	return nil, remote(peer, "connect", f)
+}

@@ -1,0 +1,76 @@
+package netstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// listen listens on the first port of spec that is free. spec is host:ports, as in Config.Listen.
+func listen(spec string) (net.Listener, error) {
+	host, list, err := net.SplitHostPort(spec)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := parsePorts(list)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range ports {
+		for port := r.from; port <= r.to; port++ {
+			l, lerr := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+			if lerr == nil {
+				return l, nil
+			}
+			if !errors.Is(lerr, syscall.EADDRINUSE) && !errors.Is(lerr, syscall.EACCES) {
+				return nil, lerr
+			}
+			err = lerr
+		}
+	}
+	return nil, fmt.Errorf("no port is free: %w", err)
+}
+
+type portRange struct{ from, to int }
+
+// parsePorts reads a list of ports and ranges, such as "9000,9002-9010".
+func parsePorts(list string) ([]portRange, error) {
+	var ports []portRange
+	for _, part := range strings.Split(list, ",") {
+		lo, hi, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			hi = lo
+		}
+		from, err1 := strconv.ParseUint(lo, 10, 16)
+		to, err2 := strconv.ParseUint(hi, 10, 16)
+		if err1 != nil || err2 != nil || from > to || (isRange && from == 0) {
+			return nil, fmt.Errorf("%q is not a port, a range such as 9000-9010 or a list of these", part)
+		}
+		ports = append(ports, portRange{int(from), int(to)})
+	}
+	return ports, nil
+}
+
+// advertise is the address that peers are told: want, with what it lacks taken from the listener's.
+func advertise(want, listening string) string {
+	if want == "" {
+		return listening
+	}
+	if _, _, err := net.SplitHostPort(want); err == nil {
+		return want
+	}
+	_, port, err := net.SplitHostPort(listening)
+	if err != nil {
+		return want
+	}
+	return net.JoinHostPort(strings.Trim(want, "[]"), port)
+}
+
+func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", addr)
+}

@@ -1,0 +1,162 @@
+package netstack
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+)
+
+// connKey names a connection to a peer.
+type connKey struct {
+	addr  string
+	index uint32 // below Config.MaxConnections
+}
+
+// dialPool shares connections among channels: one dial for each key, whose result all waiters get.
+// A failed dial fails every waiter and is forgotten.
+type dialPool struct {
+	// Guarded by mu.
+	mu      sync.Mutex
+	entries map[connKey]*dialEntry
+}
+
+// dialEntry is a connection, or a dial on its way.
+type dialEntry struct {
+	conn    *conn // nil while dialing
+	waiters []*channel
+}
+
+// connect brings ch to its connection, dialing it if there is none.
+func (s *Stack) connect(ch *channel) {
+	for {
+		s.dials.mu.Lock()
+		e := s.dials.entries[ch.key]
+		if e != nil && e.conn != nil {
+			c := e.conn
+			s.dials.mu.Unlock()
+			if c.attach(ch) {
+				return
+			}
+			s.dials.evict(c)
+			continue
+		}
+		if e != nil {
+			e.waiters = append(e.waiters, ch)
+			s.dials.mu.Unlock()
+			return
+		}
+		e = &dialEntry{waiters: []*channel{ch}}
+		s.dials.entries[ch.key] = e
+		s.dials.mu.Unlock()
+		if !s.launch(func(ctx context.Context) { s.serveDialed(ctx, ch.key, e) }) {
+			s.dials.settle(ch.key, e, nil, &LocalError{Op: "dial " + ch.key.addr, Kind: cluster.Cancelled, Err: ErrClosed})
+		}
+		return
+	}
+}
+
+// evict forgets c, so that the next channel dials anew.
+func (p *dialPool) evict(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.entries[c.key]; e != nil && e.conn == c {
+		delete(p.entries, c.key)
+	}
+}
+
+// settle ends the dial of e: by a connection that all waiters share, or an error that they all get.
+func (p *dialPool) settle(key connKey, e *dialEntry, c *conn, err error) {
+	p.mu.Lock()
+	waiters := e.waiters
+	e.conn, e.waiters = c, nil
+	if c == nil && p.entries[key] == e {
+		delete(p.entries, key)
+	}
+	p.mu.Unlock()
+	for _, ch := range waiters {
+		if c != nil && c.attach(ch) {
+			continue
+		}
+		if c != nil {
+			err = &RemoteError{Peer: c.peer, Op: "read partition " + ch.partition, Kind: cluster.Lost, Err: errPeerClosed}
+		}
+		ch.gate.failChannel(ch, err)
+	}
+}
+
+// serveDialed dials and then serves the connection until it ends.
+func (s *Stack) serveDialed(ctx context.Context, key connKey, e *dialEntry) {
+	c, err := s.dialRetry(ctx, key)
+	if err == nil && !s.track(c) {
+		c.nc.Close()
+		c, err = nil, &LocalError{Op: "dial " + key.addr, Kind: cluster.Cancelled, Err: ErrClosed}
+	}
+	s.dials.settle(key, e, c, err)
+	if c != nil {
+		c.run()
+	}
+}
+
+func (s *Stack) dialRetry(ctx context.Context, key connKey) (*conn, error) {
+	backoff := s.cfg.ConnectBackoff
+	for try := 0; ; try++ {
+		c, err := s.dialOnce(ctx, key)
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return nil, &LocalError{Op: "dial " + key.addr, Kind: cluster.Cancelled, Err: ErrClosed}
+		}
+		if try >= s.cfg.ConnectRetries || kindOf(err, cluster.Unavailable) == cluster.Denied {
+			if r, ok := errors.AsType[*RemoteError](err); ok {
+				return nil, r
+			}
+			return nil, &RemoteError{Peer: key.addr, Op: fmt.Sprintf("connect after %d attempts", try+1), Kind: cluster.Unavailable, Err: err}
+		}
+		select {
+		case <-time.After(backoff/2 + rand.N(backoff)):
+		case <-ctx.Done():
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+const maxBackoff = 10 * time.Second
+
+func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
+	dctx, cancel := context.WithTimeout(ctx, s.cfg.ConnectTimeout)
+	defer cancel()
+	nc, err := s.dialer(dctx, key.addr)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
+	if s.cfg.TLS != nil {
+		nc = tls.Client(nc, clientTLS(s.cfg.TLS.Client, key.addr))
+	}
+	c, err := s.greet(nc, key)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	nc.SetDeadline(time.Time{})
+	return c, nil
+}
+
+func clientTLS(cfg *tls.Config, addr string) *tls.Config {
+	cfg = cfg.Clone()
+	if cfg.ServerName == "" {
+		cfg.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	cfg.DynamicRecordSizingDisabled = true
+	return cfg
+}
