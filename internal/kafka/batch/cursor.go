@@ -71,8 +71,10 @@ func (c *Cursor) Fill(m *flow.Messages, want flow.MessageFields, limit int, from
 		if p < 0 || uint64(do) > uint64(c.last) {
 			return c.corrupt("offset", at)
 		}
-		kl, p := varint(b, p)
-		if p < 0 || kl > int64(end-p) {
+		kl := int64(-1)
+		if p < len(b) && b[p] == 1 { // a null key, inlined
+			p++
+		} else if kl, p = varint(b, p); p < 0 || kl > int64(end-p) {
 			return c.corrupt("key length", at)
 		}
 		key := p
@@ -143,21 +145,24 @@ func (c *Cursor) corrupt(what string, at int) error {
 
 // varint reads a zig-zag varint at b[p:] and returns it with the place after it, which is -1 if it is malformed.
 func varint(b []byte, p int) (int64, int) {
-	if uint(p) < uint(len(b)) {
-		if x := b[p]; x < 0x80 {
-			return int64(x>>1) ^ -int64(x&1), p + 1
-		}
-		return varintLong(b, p)
+	if uint(p) >= uint(len(b)) {
+		return 0, -1
 	}
-	return 0, -1
-}
-
-func varintLong(b []byte, p int) (int64, int) {
-	x, n := binary.Varint(b[p:])
+	x := uint64(b[p])
+	if x < 0x80 {
+		return int64(x>>1) ^ -int64(x&1), p + 1
+	}
+	if p+1 < len(b) {
+		if y := uint64(b[p+1]); y < 0x80 {
+			x = x&0x7f | y<<7
+			return int64(x>>1) ^ -int64(x&1), p + 2
+		}
+	}
+	v, n := binary.Varint(b[p:])
 	if n <= 0 {
 		return 0, -1
 	}
-	return x, p + n
+	return v, p + n
 }
 
 // RecordHeader names a value beside a record.

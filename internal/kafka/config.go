@@ -1,0 +1,178 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config says how to reach a cluster. It must not change after use.
+type Config struct {
+	Brokers  []string // host:port of some brokers; the others are found through them
+	ClientID string   // "": heddle
+	TLS      TLS
+	SASL     SASL
+
+	DialTimeout    time.Duration // 0: 5 s
+	RequestTimeout time.Duration // how long a broker may take to answer beyond what it was asked to wait; 0: 10 s
+	// UnavailableTimeout is how long a partition may stay without an answering leader before reading fails. 0: 2 min
+	UnavailableTimeout time.Duration
+
+	FetchWait      time.Duration // how long a broker holds a fetch that has nothing yet; 0: 500 ms
+	FetchMemory    int           // bytes of responses that one Puller may hold; 0: 32 MiB
+	PartitionBytes int           // asked of one partition in one fetch; 0: 1 MiB
+
+	// Dial opens a connection without TLS. nil: by net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// TLS says how to encrypt connections. Files hold PEM.
+type TLS struct {
+	Enabled    bool
+	CAFile     string // whom to trust; "": what the system trusts
+	CertFile   string // the client's certificate, for mutual TLS
+	KeyFile    string // its key
+	ServerName string // expected in the broker's certificate; "": the host it is dialled by
+}
+
+// SASL says how to authenticate.
+type SASL struct {
+	Mechanism string // "": none, PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+	User      string
+	Password  Secret
+}
+
+// Secret is a value that no log, error or dump shows.
+type Secret string
+
+func (Secret) String() string   { return "(hidden)" }
+func (Secret) GoString() string { return "(hidden)" }
+
+// Names of the options that FromOptions reads.
+const (
+	OptBrokers            = "kafka.brokers"
+	OptClientID           = "kafka.client-id"
+	OptUnavailableTimeout = "kafka.unavailable-timeout"
+	OptDiscoveryInterval  = "kafka.discovery-interval"
+	OptTLSEnabled         = "kafka.tls.enabled"
+	OptTLSCA              = "kafka.tls.ca-file"
+	OptTLSCert            = "kafka.tls.cert-file"
+	OptTLSKey             = "kafka.tls.key-file"
+	OptTLSServerName      = "kafka.tls.server-name"
+	OptSASLMechanism      = "kafka.sasl.mechanism"
+	OptSASLUser           = "kafka.sasl.user"
+	OptSASLPassword       = "kafka.sasl.password"
+	OptSASLPasswordFile   = "kafka.sasl.password-file"
+)
+
+// FromOptions makes a Config of the kafka.* options. brokers, where given, stand for kafka.brokers.
+func FromOptions(option func(name string) (string, bool), brokers []string) (Config, error) {
+	str := func(name string) string { v, _ := option(name); return strings.TrimSpace(v) }
+	c := Config{
+		Brokers:  brokers,
+		ClientID: str(OptClientID),
+		TLS:      TLS{CAFile: str(OptTLSCA), CertFile: str(OptTLSCert), KeyFile: str(OptTLSKey), ServerName: str(OptTLSServerName)},
+		SASL:     SASL{Mechanism: strings.ToUpper(str(OptSASLMechanism)), User: str(OptSASLUser)},
+	}
+	if len(c.Brokers) == 0 {
+		c.Brokers = SplitList(str(OptBrokers))
+	}
+	var err error
+	if v := str(OptTLSEnabled); v != "" {
+		if c.TLS.Enabled, err = strconv.ParseBool(v); err != nil {
+			return Config{}, fmt.Errorf("%s is %q: want true or false", OptTLSEnabled, v)
+		}
+	}
+	if v := str(OptUnavailableTimeout); v != "" {
+		if c.UnavailableTimeout, err = time.ParseDuration(v); err != nil || c.UnavailableTimeout <= 0 {
+			return Config{}, fmt.Errorf("%s is %q: want a duration above 0, such as 2m", OptUnavailableTimeout, v)
+		}
+	}
+	password, _ := option(OptSASLPassword)
+	if file := str(OptSASLPasswordFile); password == "" && file != "" {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return Config{}, fmt.Errorf("cannot read %s: %w", OptSASLPasswordFile, err)
+		}
+		password = strings.TrimRight(string(b), "\r\n")
+	}
+	c.SASL.Password = Secret(password)
+	if err := c.validate(); err != nil {
+		return Config{}, err
+	}
+	return c.withDefaults(), nil
+}
+
+// SplitList splits a list at commas and drops blanks.
+func SplitList(s string) []string {
+	var out []string
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+func (c *Config) validate() error {
+	if len(c.Brokers) == 0 {
+		return errors.New("no Kafka brokers given: set kafka.brokers to host:port, or several separated by commas")
+	}
+	for _, b := range c.Brokers {
+		if _, port, err := net.SplitHostPort(b); err != nil || port == "" {
+			return fmt.Errorf("kafka.brokers names %q: want host:port, such as %s:9092", b, b)
+		}
+	}
+	t := c.TLS
+	if !t.Enabled && (t.CAFile != "" || t.CertFile != "" || t.KeyFile != "" || t.ServerName != "") {
+		return errors.New("kafka.tls.* options are set but TLS is off: set kafka.tls.enabled to true")
+	}
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		return fmt.Errorf("of %s and %s only one is set: a client certificate needs both", OptTLSCert, OptTLSKey)
+	}
+	return c.SASL.validate()
+}
+
+func (s *SASL) validate() error {
+	switch s.Mechanism {
+	case "":
+		if s.User != "" {
+			return fmt.Errorf("%s is set but no mechanism: set %s to PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", OptSASLUser, OptSASLMechanism)
+		}
+		return nil
+	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
+	default:
+		return fmt.Errorf("%s is %q: want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", OptSASLMechanism, s.Mechanism)
+	}
+	if s.User == "" || s.Password == "" {
+		return fmt.Errorf("%s is %s but user or password is missing: set %s, and %s or %s", OptSASLMechanism, s.Mechanism, OptSASLUser, OptSASLPassword, OptSASLPasswordFile)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	or := func(d *time.Duration, def time.Duration) {
+		if *d <= 0 {
+			*d = def
+		}
+	}
+	or(&c.DialTimeout, 5*time.Second)
+	or(&c.RequestTimeout, 10*time.Second)
+	or(&c.UnavailableTimeout, 2*time.Minute)
+	or(&c.FetchWait, 500*time.Millisecond)
+	if c.FetchMemory <= 0 {
+		c.FetchMemory = 32 << 20
+	}
+	if c.PartitionBytes <= 0 {
+		c.PartitionBytes = 1 << 20
+	}
+	if c.ClientID == "" {
+		c.ClientID = "heddle"
+	}
+	return c
+}

@@ -1,0 +1,127 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// fetchVersion is what we speak: the newest that names topics by name (Kafka 2.7 and later).
+const fetchVersion = 12
+
+// maxResponse bounds what a response may claim to be. A record batch can't be near it.
+const maxResponse = 1 << 30
+
+// Conn is a connection to one broker for fetching, opened and authenticated by sarama and then ours alone.
+// One goroutine uses it; Close may be called by any.
+type Conn struct {
+	link    *link
+	addr    string
+	timeout time.Duration // beyond what the request asks the broker to wait
+	format  *kmsg.RequestFormatter
+
+	// Owned by the goroutine that fetches.
+	corr int32
+	out  []byte
+}
+
+// dialConn opens a connection for fetching from addr. ctx bounds the opening.
+func (o *opener) dialConn(ctx context.Context, addr string) (*Conn, error) {
+	l, err := o.open(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{link: l, addr: addr, timeout: o.cfg.RequestTimeout,
+		format: kmsg.NewRequestFormatter(kmsg.FormatterClientID(o.cfg.ClientID))}, nil
+}
+
+// Close closes the connection; a fetch under way ends with an error.
+func (c *Conn) Close() { c.link.close() }
+
+// Fetch sends req and reads the answer into buf, which it grows if need be and returns.
+// resp's record batches lie in buf. After an error the connection is of no more use.
+func (c *Conn) Fetch(req *kmsg.FetchRequest, buf []byte, resp *kmsg.FetchResponse) ([]byte, error) {
+	req.Version = fetchVersion
+	c.corr++
+	c.out = c.format.AppendRequest(c.out[:0], req, c.corr)
+	conn := c.link.conn
+	if err := conn.SetDeadline(time.Now().Add(c.timeout + time.Duration(req.MaxWaitMillis)*time.Millisecond)); err != nil {
+		return buf, err
+	}
+	if _, err := conn.Write(c.out); err != nil {
+		return buf, fmt.Errorf("cannot send fetch to Kafka broker %s: %w", c.addr, err)
+	}
+	buf, err := c.read(buf)
+	if err == nil {
+		err = parseFetch(buf, c.corr, resp)
+	}
+	if err != nil {
+		return buf, fmt.Errorf("cannot fetch from Kafka broker %s: %w", c.addr, err)
+	}
+	return buf, nil
+}
+
+// read reads one response without its length into buf.
+func (c *Conn) read(buf []byte) ([]byte, error) {
+	conn := c.link.conn
+	var head [4]byte
+	if _, err := io.ReadFull(conn, head[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the broker closed the connection")
+		}
+		return buf, err
+	}
+	size := int(int32(binary.BigEndian.Uint32(head[:])))
+	if size < 4 || size > maxResponse {
+		return buf, fmt.Errorf("response of %d bytes", size)
+	}
+	buf = buf[:0]
+	for len(buf) < size {
+		// Memory follows what has arrived, not what was claimed; so does the deadline.
+		step := min(size-len(buf), max(1<<20, len(buf)))
+		buf = slices.Grow(buf, step)
+		if err := conn.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
+			return buf, err
+		}
+		n, err := io.ReadFull(conn, buf[len(buf):len(buf)+step])
+		buf = buf[:len(buf)+n]
+		if err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// parseFetch parses a response with its header (correlation id and tags). Batches in resp alias b.
+func parseFetch(b []byte, corr int32, resp *kmsg.FetchResponse) error {
+	if len(b) < 5 {
+		return io.ErrUnexpectedEOF
+	}
+	if got := int32(binary.BigEndian.Uint32(b)); got != corr {
+		return fmt.Errorf("answer %d to request %d", got, corr)
+	}
+	tags, n := binary.Uvarint(b[4:])
+	if n <= 0 {
+		return io.ErrUnexpectedEOF
+	}
+	b = b[4+n:]
+	for range tags {
+		_, n := binary.Uvarint(b)
+		if n <= 0 {
+			return io.ErrUnexpectedEOF
+		}
+		size, m := binary.Uvarint(b[n:])
+		if m <= 0 || size > uint64(len(b)-n-m) {
+			return io.ErrUnexpectedEOF
+		}
+		b = b[n+m+int(size):]
+	}
+	resp.Version = fetchVersion
+	return resp.ReadFrom(b)
+}

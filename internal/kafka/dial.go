@@ -1,0 +1,154 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// opener opens connections to brokers, each authenticated by sarama.
+type opener struct {
+	cfg    Config
+	sarama *sarama.Config
+	tls    *tls.Config // nil: plain
+}
+
+func newOpener(cfg Config) (*opener, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	sc, err := cfg.SaramaConfig()
+	if err != nil {
+		return nil, err
+	}
+	tc, err := cfg.TLS.load()
+	if err != nil {
+		return nil, err
+	}
+	return &opener{cfg: cfg, sarama: sc, tls: tc}, nil
+}
+
+// link is an open connection with the sarama broker on top of it.
+type link struct {
+	broker *sarama.Broker
+	conn   net.Conn // below sarama, above TLS
+}
+
+func (l *link) close() {
+	_ = l.broker.Close() // it was open: all that can go wrong is the connection's own end
+}
+
+// open connects to addr and authenticates. ctx bounds the opening, not the connection's life.
+func (o *opener) open(ctx context.Context, addr string) (*link, error) {
+	var (
+		conn    net.Conn
+		dialErr error
+	)
+	sc := *o.sarama
+	sc.Net.Proxy.Enable = true
+	sc.Net.Proxy.Dialer = dialFunc(func(network, addr string) (net.Conn, error) {
+		if conn, dialErr = o.dial(ctx, network, addr); dialErr != nil {
+			return nil, dialErr
+		}
+		return conn, nil
+	})
+	b := sarama.NewBroker(addr)
+	if err := b.Open(&sc); err != nil {
+		return nil, fmt.Errorf("cannot connect to Kafka broker %s: %w", addr, err)
+	}
+	ok, err := b.Connected() // waits for Open's goroutine, which wrote conn and dialErr
+	switch {
+	case dialErr != nil:
+		err = dialErr
+	case ok:
+		// From here on deadlines are ours or those of sarama's next request.
+		if c, is := conn.(*openingConn); is {
+			c.opened()
+		}
+		return &link{broker: b, conn: conn}, nil
+	case err == nil:
+		err = errors.New("the broker closed the connection")
+	}
+	if conn != nil {
+		conn.Close()
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return nil, o.explain(addr, err)
+}
+
+// explain makes the error of a connection that could not be opened.
+func (o *opener) explain(addr string, err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		if o.tls == nil {
+			hint = " (does this listener want TLS? then set kafka.tls.enabled; or SASL? then set kafka.sasl.mechanism)"
+		} else {
+			hint = " (does this listener want SASL? then set kafka.sasl.mechanism)"
+		}
+	case errors.Is(err, sarama.ErrSASLAuthenticationFailed):
+		hint = fmt.Sprintf(" (user %q by %s; check %s and %s)", o.cfg.SASL.User, o.cfg.SASL.Mechanism, OptSASLUser, OptSASLPassword)
+	}
+	return fmt.Errorf("cannot connect to Kafka broker %s: %w%s", addr, err, hint)
+}
+
+// dialer returns what sarama's own clients (the producer) dial with until ctx ends.
+// Connections that are open then are closed.
+func (o *opener) dialer(ctx context.Context) dialFunc {
+	return func(network, addr string) (net.Conn, error) { return o.dial(ctx, network, addr) }
+}
+
+// dial opens a connection and does TLS. Until opened is called on it, the end of ctx closes it.
+func (o *opener) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	dctx, cancel := context.WithTimeout(ctx, o.cfg.DialTimeout)
+	defer cancel()
+	dial := o.cfg.Dial
+	if dial == nil {
+		dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+	}
+	conn, err := dial(dctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if o.tls != nil {
+		tc := o.tls.Clone()
+		if tc.ServerName == "" {
+			tc.ServerName, _, _ = net.SplitHostPort(addr)
+		}
+		t := tls.Client(conn, tc)
+		if err := t.HandshakeContext(dctx); err != nil {
+			conn.Close()
+			return nil, fmt.Errorf("cannot negotiate TLS: %w", err)
+		}
+		conn = t
+	}
+	return &openingConn{Conn: conn, stop: context.AfterFunc(ctx, func() { conn.Close() })}, nil
+}
+
+// openingConn is a connection that the end of a context closes, until opened or closed.
+type openingConn struct {
+	net.Conn
+	stop func() bool
+}
+
+func (c *openingConn) opened() { c.stop() }
+
+func (c *openingConn) Close() error {
+	c.stop()
+	return c.Conn.Close()
+}
+
+// dialFunc implements the interface that sarama has for proxies.
+type dialFunc func(network, addr string) (net.Conn, error)
+
+// Dial implements proxy.Dialer.
+func (f dialFunc) Dial(network, addr string) (net.Conn, error) { return f(network, addr) }

@@ -1,0 +1,370 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/heddle-stream/heddle/internal/flow"
+)
+
+// Target is a partition that a Puller reads, from Start up to and without Stop.
+type Target struct {
+	// Immutable.
+	TP
+	Start, Stop int64
+
+	high    atomic.Int64 // end of what can be read for now, -1 unknown
+	healthy atomic.Bool  // its leader answered since it was last lost
+
+	// Owned by the Puller's loop.
+	since time.Time // of the first failure after it was last healthy; zero: none
+	tries int       // failures since then
+}
+
+// NewTarget makes a target. To read without end stop is math.MaxInt64.
+func NewTarget(tp TP, start, stop int64) *Target {
+	t := &Target{TP: tp, Start: start, Stop: stop}
+	t.high.Store(-1)
+	return t
+}
+
+// High is the end of what can be read for now: the high watermark, or the last stable offset where only committed data is read; -1 unknown.
+func (t *Target) High() int64 { return t.high.Load() }
+
+// DataLoss says what to do when the offset to be read does not exist any more.
+type DataLoss uint8
+
+// Policies for lost data.
+const (
+	FailOnLoss    DataLoss = iota // reading fails
+	EarliestAfter                 // go on at the earliest offset there is
+	LatestAfter                   // go on at the end
+)
+
+// PullerConfig is what a Puller needs beside the cluster's Config.
+type PullerConfig struct {
+	Committed bool // only data of committed transactions
+	OnLoss    DataLoss
+	Logger    *slog.Logger
+	Wake      func()        // called when Next has something; must not block
+	Waiting   *flow.Counter // gauge: targets whose leader does not answer
+	Resets    *flow.Counter // how often DataLoss moved a target
+}
+
+// Puller fetches record batches of a set of targets from whichever brokers lead them. It follows leaders, survives
+// brokers that go away, and fails when one stays away. Its memory is bounded: fetching stops while nobody takes what was fetched.
+//
+// Its loop owns which target is where; a goroutine per leading broker fetches.
+type Puller struct {
+	// Immutable.
+	opener    *opener
+	cfg       Config
+	pcfg      PullerConfig
+	committed bool
+	kick      chan struct{} // one slot: look at in and gone
+	cancel    context.CancelFunc
+
+	queue    queue
+	fetchers atomic.Int32
+	running  sync.WaitGroup // the loop and the fetchers
+
+	mu   sync.Mutex
+	in   []lost     // guarded by mu: new targets (without err) and those that fetchers gave back
+	gone []*fetcher // guarded by mu: ended
+
+	// Owned by the loop.
+	at      map[int32]*fetcher // by broker
+	pending []pending
+	targets []*Target
+	warned  time.Time // when trouble was last logged; zero: there is none
+}
+
+// pending is a target without a fetcher.
+type pending struct {
+	target
+	err error     // why; nil: new
+	due time.Time // when to try again
+}
+
+// NewPuller starts a puller without targets. ctx ends with the task that it reads for; Close must be called all the same.
+func NewPuller(ctx context.Context, cfg Config, pcfg PullerConfig) (*Puller, error) {
+	o, err := newOpener(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	p := &Puller{opener: o, cfg: o.cfg, pcfg: pcfg, committed: pcfg.Committed, kick: make(chan struct{}, 1), cancel: cancel, at: map[int32]*fetcher{}}
+	p.running.Go(func() { p.run(ctx) })
+	return p, nil
+}
+
+// Add gives the puller targets to read.
+func (p *Puller) Add(targets []*Target) {
+	p.mu.Lock()
+	for _, t := range targets {
+		p.in = append(p.in, lost{target: target{Target: t, pos: t.Start, bytes: int32(p.cfg.PartitionBytes)}})
+	}
+	p.mu.Unlock()
+	notify(p.kick)
+}
+
+// Next returns what was fetched first and not yet taken; nil if there is nothing, in which case Wake will be called.
+// The responses of one target come in order. The caller must Release each.
+func (p *Puller) Next() (*Response, error) { return p.queue.pop() }
+
+// Close stops fetching and waits for every goroutine. Responses not yet released stay good.
+func (p *Puller) Close() {
+	p.cancel()
+	p.running.Wait()
+}
+
+func (p *Puller) wake() { p.pcfg.Wake() }
+
+// fetchBytes is how much to ask of one broker at once.
+func (p *Puller) fetchBytes() int32 {
+	n := p.cfg.FetchMemory / (ahead * int(max(p.fetchers.Load(), 1)))
+	return int32(min(max(n, 512<<10), 8<<20))
+}
+
+// lose takes targets back from a fetcher.
+func (p *Puller) lose(back []lost) {
+	p.mu.Lock()
+	p.in = append(p.in, back...)
+	p.mu.Unlock()
+	notify(p.kick)
+}
+
+// ended says that a fetcher's goroutine is about to end.
+func (p *Puller) ended(f *fetcher) {
+	p.mu.Lock()
+	p.gone = append(p.gone, f)
+	p.mu.Unlock()
+	p.fetchers.Add(-1)
+	notify(p.kick)
+}
+
+// answered notes that the leader of t answered, and where its log ends.
+func (p *Puller) answered(t *Target, high, stable int64) {
+	if p.committed && stable >= 0 {
+		high = stable
+	}
+	t.high.Store(high)
+	if !t.healthy.Swap(true) {
+		notify(p.kick)
+	}
+}
+
+// run is the loop.
+func (p *Puller) run(ctx context.Context) {
+	client := newClient(p.opener)
+	defer client.Close()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.kick:
+		case <-timer.C:
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		now := time.Now()
+		p.absorb(now)
+		p.place(ctx, client, now)
+		p.status()
+		timer.Reset(p.nextDue())
+	}
+}
+
+// absorb takes what fetchers and Add have left.
+func (p *Puller) absorb(now time.Time) {
+	p.mu.Lock()
+	in, gone := p.in, p.gone
+	p.in, p.gone = nil, nil
+	p.mu.Unlock()
+	for _, f := range gone {
+		if p.at[f.id] == f {
+			delete(p.at, f.id)
+		}
+	}
+	for _, l := range in {
+		if l.err == nil {
+			p.targets = append(p.targets, l.Target)
+			p.pending = append(p.pending, pending{target: l.target, due: now})
+			continue
+		}
+		if !l.since.IsZero() {
+			l.since = l.since.Add(l.waited)
+		}
+		p.retry(l.target, l.err, now)
+	}
+}
+
+// retry notes a failure of t and plans the next attempt, or gives up.
+func (p *Puller) retry(t target, err error, now time.Time) {
+	if errors.Is(err, context.Canceled) {
+		return // we are closing
+	}
+	if isFatal(err) && !errors.Is(err, sarama.ErrOffsetOutOfRange) {
+		if _, ok := errors.AsType[*fatalError](err); !ok {
+			err = fmt.Errorf("cannot read %s at offset %d: %w", t.TP, t.pos, err)
+		}
+		p.fail(err)
+		return
+	}
+	if t.healthy.Swap(false) || t.since.IsZero() {
+		t.since, t.tries = now, 0
+	}
+	t.tries++
+	if away := now.Sub(t.since); away > p.cfg.UnavailableTimeout {
+		p.fail(fmt.Errorf("cannot read %s at offset %d: its leader has not answered for %v (%s): %w", t.TP, t.pos, away.Round(time.Second), OptUnavailableTimeout, err))
+		return
+	}
+	p.pending = append(p.pending, pending{target: t, err: err, due: now.Add(backoff(t.tries))})
+	if _, ok := errors.AsType[sarama.KError](err); ok && t.tries < 2 {
+		return // a leader that moved is no trouble yet
+	}
+	p.warn(t, err, now)
+}
+
+// warnEvery is how often lasting trouble is logged again.
+const warnEvery = 30 * time.Second
+
+func (p *Puller) warn(t target, err error, now time.Time) {
+	if !p.warned.IsZero() && now.Sub(p.warned) < warnEvery {
+		return
+	}
+	p.warned = now
+	p.pcfg.Logger.Warn("a Kafka partition can't be read, trying again", "partition", t.TP.String(), "offset", t.pos, "since", t.since, "err", err)
+}
+
+func (p *Puller) fail(err error) {
+	p.queue.fail(err)
+	p.wake()
+}
+
+// backoff is how long to wait after the n-th failure in a row: 20 ms to 2 s.
+func backoff(n int) time.Duration {
+	return min(10*time.Millisecond<<min(n, 10), 2*time.Second)
+}
+
+// status counts who waits, and says so when nobody does any more.
+func (p *Puller) status() {
+	n := int64(0)
+	for _, t := range p.targets {
+		if t.tries > 0 && t.healthy.Load() {
+			t.tries, t.since = 0, time.Time{}
+		}
+		if t.tries > 0 {
+			n++
+		}
+	}
+	p.pcfg.Waiting.Set(n)
+	if n == 0 && !p.warned.IsZero() {
+		p.warned = time.Time{}
+		p.pcfg.Logger.Info("all Kafka partitions can be read again")
+	}
+}
+
+func (p *Puller) nextDue() time.Duration {
+	if len(p.pending) == 0 {
+		return time.Hour
+	}
+	first := slices.MinFunc(p.pending, func(a, b pending) int { return a.due.Compare(b.due) })
+	return time.Until(first.due)
+}
+
+// place finds the leaders of the targets that are due and gives them to those brokers' fetchers.
+func (p *Puller) place(life context.Context, client *Client, now time.Time) {
+	var due []pending
+	p.pending = slices.DeleteFunc(p.pending, func(w pending) bool {
+		if w.due.After(now) {
+			return false
+		}
+		due = append(due, w)
+		return true
+	})
+	if len(due) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(life, p.cfg.RequestTimeout)
+	defer cancel()
+	var topics []string
+	for _, w := range due {
+		if !slices.Contains(topics, w.Topic) {
+			topics = append(topics, w.Topic)
+		}
+	}
+	md, err := client.Metadata(ctx, topics...)
+	for _, w := range due {
+		if err != nil {
+			p.retry(w.target, err, time.Now())
+			continue
+		}
+		if errors.Is(w.err, sarama.ErrOffsetOutOfRange) && !p.relocate(ctx, client, &w) {
+			continue
+		}
+		addr, id, epoch, err := md.Leader(w.TP)
+		if err != nil {
+			p.retry(w.target, err, time.Now())
+			continue
+		}
+		w.epoch = epoch
+		if !p.fetcher(life, id, addr).add(w.target) {
+			p.pending = append(p.pending, pending{target: w.target, err: w.err, due: time.Now().Add(backoff(1))})
+		}
+	}
+}
+
+// fetcher returns the fetcher of a broker, starting it if need be.
+func (p *Puller) fetcher(life context.Context, id int32, addr string) *fetcher {
+	f := p.at[id]
+	if f == nil || f.addr != addr {
+		f = newFetcher(p, id, addr)
+		p.at[id] = f
+		p.fetchers.Add(1)
+		p.running.Go(func() { f.run(life) })
+	}
+	return f
+}
+
+// relocate decides about a target whose offset is out of range: whether it goes on, and where.
+func (p *Puller) relocate(ctx context.Context, client *Client, w *pending) bool {
+	first, err := client.Offsets(ctx, []OffsetQuery{{w.TP, Earliest}}, false)
+	var end map[TP]int64
+	if err == nil {
+		end, err = client.Offsets(ctx, []OffsetQuery{{w.TP, Latest}}, false)
+	}
+	if err != nil {
+		p.retry(w.target, fmt.Errorf("%w, and %w", sarama.ErrOffsetOutOfRange, err), time.Now())
+		return false
+	}
+	lo, hi := first[w.TP], end[w.TP]
+	if w.pos >= lo && w.pos <= hi {
+		return true // a new leader was behind
+	}
+	lostRange := fmt.Sprintf("%s has offsets %d to %d, and %d was to be read next", w.TP, lo, hi, w.pos)
+	switch p.pcfg.OnLoss {
+	case EarliestAfter:
+		w.pos = lo
+	case LatestAfter:
+		w.pos = hi
+	default:
+		p.fail(fmt.Errorf("data of a Kafka topic is lost: %s; retention has deleted it, or the topic was made anew. To go on without it, set the source's OnDataLoss to earliest or latest", lostRange))
+		return false
+	}
+	p.pcfg.Resets.Add(1)
+	p.pcfg.Logger.Warn("data of a Kafka topic is lost", "why", lostRange, "going on at", w.pos)
+	p.queue.push(&Response{Parts: []Part{{Target: w.Target, Next: w.pos, Reset: true}}})
+	p.wake()
+	return w.pos < w.Stop
+}
