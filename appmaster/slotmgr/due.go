@@ -3,6 +3,8 @@ package slotmgr
 import (
 	"fmt"
 	"time"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
 // Due returns what is due now: see the package comment.
@@ -119,11 +121,11 @@ func (m *Machine) grantAll(now time.Time, out []Effect) []Effect {
 	return out
 }
 
-func (m *Machine) grant(i, missing int) []Slot {
+func (m *Machine) grant(i, missing int) []cluster.Slot {
 	if m.free == 0 {
 		return nil
 	}
-	slots := make([]Slot, 0, min(missing, m.free))
+	slots := make([]cluster.Slot, 0, min(missing, m.free))
 	j := &m.jobs[i]
 	for k := range j.reqs {
 		for r := &j.reqs[k]; r.have < r.Count; {
@@ -138,7 +140,7 @@ func (m *Machine) grant(i, missing int) []Slot {
 }
 
 // pick returns the agent that gives the next slot for r, or -1. Among classes whose slots fit, the smallest profile is tried first.
-func (m *Machine) pick(r Requirement) int {
+func (m *Machine) pick(r cluster.Requirement) int {
 	best, bestRow := -1, -1
 	for c := range m.classes {
 		cl := &m.classes[c]
@@ -157,7 +159,7 @@ func (m *Machine) pick(r Requirement) int {
 }
 
 // take gives the first free slot of an agent to requirement k of job i.
-func (m *Machine) take(row, i, k int) Slot {
+func (m *Machine) take(row, i, k int) cluster.Slot {
 	a := &m.agents[row]
 	index := a.firstFree - 1
 	s := &a.slots[index]
@@ -171,9 +173,10 @@ func (m *Machine) take(row, i, k int) Slot {
 	m.held[s.allocation] = place{agent: int32(row), slot: index, req: int32(k)}
 	m.jobs[i].held++
 	m.jobs[i].reqs[k].have++
-	out := Slot{Allocation: s.allocation, Profile: cl.profile, Host: a.host, Addr: a.addr}
-	out.ID.Agent, out.ID.Index = a.id, int(index)
-	return out
+	return cluster.Slot{
+		ID:         cluster.SlotID{Agent: a.id, Index: int(index)},
+		Allocation: s.allocation, Profile: cl.profile, Host: a.host, Addr: a.addr,
+	}
 }
 
 // lacking is how many agents are needed beyond those that are there or starting.

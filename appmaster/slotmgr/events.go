@@ -50,13 +50,7 @@ type AskRefused struct{ Reason string }
 // Declare sets what a job needs, in place of what it declared before. No requirements: it needs nothing any more.
 type Declare struct {
 	Job          cluster.JobID
-	Requirements []Requirement
-}
-
-// Requirement is a number of slots of at least a profile.
-type Requirement struct {
-	Profile cluster.Profile
-	Count   int
+	Requirements []cluster.Requirement
 }
 
 // Release gives slots back. Allocations that are not held are ignored: they went with their agent.
@@ -87,15 +81,7 @@ type Refuse struct {
 // Grant gives slots to a job. They are the job's until it releases them or their agent is lost.
 type Grant struct {
 	Job   cluster.JobID
-	Slots []Slot
-}
-
-// Slot is a slot of an agent as given to a job.
-type Slot struct {
-	ID         cluster.SlotID
-	Allocation cluster.AllocationID
-	Profile    cluster.Profile
-	Host, Addr string
+	Slots []cluster.Slot
 }
 
 // Ask sets how many agents the driver shall have granted in all, since its start. It is absolute, so that a

@@ -178,7 +178,7 @@ func TestInvariants(t *testing.T) {
 			"declare": func(t *rapid.T) {
 				id := cluster.JobID(rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "job"))
 				w.need[id] = rapid.IntRange(0, 7).Draw(t, "need")
-				handle(Declare{id, []Requirement{{Count: w.need[id]}}})
+				handle(Declare{id, []cluster.Requirement{{Count: w.need[id]}}})
 			},
 			"release": func(t *rapid.T) {
 				var ev Release
@@ -205,7 +205,7 @@ func TestEvenness(t *testing.T) {
 		agents, slots := rapid.IntRange(1, 9).Draw(t, "agents"), rapid.IntRange(1, 5).Draw(t, "slots")
 		need := rapid.IntRange(1, agents*slots).Draw(t, "need")
 		m := New(Config{Attempt: 1, SlotsPerAgent: slots, MinAgents: agents, EvenlySpread: true})
-		m.Handle(epoch, Declare{"j", []Requirement{{Count: need}}})
+		m.Handle(epoch, Declare{"j", []cluster.Requirement{{Count: need}}})
 		m.Due(epoch)
 		used := map[cluster.AgentID]int{}
 		for i := range agents {
@@ -248,7 +248,7 @@ func BenchmarkSlots(b *testing.B) {
 		for _, id := range ids {
 			m.Handle(epoch, Registered{Agent: id, Attempt: 1, Slots: slots})
 		}
-		m.Handle(epoch, Declare{"j", []Requirement{{Count: agents * slots}}})
+		m.Handle(epoch, Declare{"j", []cluster.Requirement{{Count: agents * slots}}})
 		for _, e := range m.Due(epoch) {
 			for _, s := range e.(Grant).Slots {
 				m.Handle(epoch, Release{[]cluster.AllocationID{s.Allocation}})

@@ -108,7 +108,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		}
 		ev := Declare{Job: cluster.JobID(names[0])}
 		if n > 0 {
-			ev.Requirements = []Requirement{{cluster.Profile{MemoryMB: int64(num("mem", 0))}, n}}
+			ev.Requirements = []cluster.Requirement{{Profile: cluster.Profile{MemoryMB: int64(num("mem", 0))}, Count: n}}
 		}
 		do(ev)
 	case "release":

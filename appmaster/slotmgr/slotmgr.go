@@ -93,7 +93,7 @@ type job struct {
 }
 
 type req struct {
-	Requirement
+	cluster.Requirement
 	have int
 }
 

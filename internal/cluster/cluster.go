@@ -109,3 +109,17 @@ func (f Failure) Error() string {
 
 // Secondary reports whether somebody else's failure or wish is behind f, so that it explains nothing itself.
 func (f Failure) Secondary() bool { return f.Kind == Lost || f.Kind == Cancelled }
+
+// Slot is a slot of an agent as granted to a job.
+type Slot struct {
+	ID         SlotID
+	Allocation AllocationID
+	Profile    Profile
+	Host, Addr string // where the agent is; Addr is its exchange's host:port
+}
+
+// Requirement is a number of slots of at least a profile.
+type Requirement struct {
+	Profile Profile
+	Count   int
+}
