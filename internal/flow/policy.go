@@ -78,9 +78,21 @@ func (n *Node) at() string {
 	return n.Title() + " (" + n.Where + ")"
 }
 
+// OperatorError is an error of one of the author's functions: the operator it is in is part of the text, and can be asked for.
+type OperatorError struct {
+	Operator string // Node.Title
+	Err      error
+}
+
+func (e *OperatorError) Error() string { return e.Err.Error() }
+func (e *OperatorError) Unwrap() error { return e.Err }
+
+// OperatorName returns the title of the operator.
+func (e *OperatorError) OperatorName() string { return e.Operator }
+
 // recordError is the failure of an author's function at a record.
 func recordError(n *Node, err error, rec any) error {
-	return fmt.Errorf("operator %s: %w; record: %s", n.at(), err, show(rec, maxShown))
+	return &OperatorError{n.Title(), fmt.Errorf("operator %s: %w; record: %s", n.at(), err, show(rec, maxShown))}
 }
 
 // panicError turns what recover returned in an author's function into an error. It must be called by the deferred function itself.
@@ -93,7 +105,7 @@ func panicError(n *Node, p any, rec any) error {
 
 // callError is panicError for a call that has no record, such as Open.
 func callError(n *Node, what string, p any) error {
-	return fmt.Errorf("operator %s: %s: panic: %v%s", n.at(), what, p, panicSite())
+	return &OperatorError{n.Title(), fmt.Errorf("operator %s: %s: panic: %v%s", n.at(), what, p, panicSite())}
 }
 
 // panicSite is " at file:line" of the innermost frame that is not the runtime's, seen from a deferred function.

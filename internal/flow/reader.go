@@ -23,12 +23,18 @@ func (r *reader[T]) Consume(payload []byte) error {
 	if err := r.consume(payload, false); err != nil {
 		var bad malformed
 		if errors.As(err, &bad) {
-			return fmt.Errorf("cannot decode segment of %s records: %w", r.l.typ, bad.error)
+			return &SegmentError{fmt.Errorf("cannot decode segment of %s records: %w", r.l.typ, bad.error)}
 		}
 		return err
 	}
 	return nil
 }
+
+// SegmentError says that the bytes of a segment can't be right. No operator is to blame.
+type SegmentError struct{ Err error }
+
+func (e *SegmentError) Error() string { return e.Err.Error() }
+func (e *SegmentError) Unwrap() error { return e.Err }
 
 // malformed marks the errors that a segment is to blame for, not the operators after the reader.
 type malformed struct{ error }
