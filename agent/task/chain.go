@@ -143,7 +143,7 @@ func (t *Task) outIndex(edge int) int {
 	return -1
 }
 
-// buildInputs makes the ports of the chain's head, and a reader for each channel.
+// buildInputs makes the ports of the chain's head, and a reader for each in-edge.
 func (t *Task) buildInputs() error {
 	head := t.ops[0]
 	if t.source != nil {
@@ -163,12 +163,8 @@ func (t *Task) buildInputs() error {
 		if err != nil {
 			return fmt.Errorf("cannot build input of operator %s: %w", head.node.Title(), err)
 		}
-		for range in.spec.Channels {
-			r, err := typ.NewReader(out)
-			if err != nil {
-				return fmt.Errorf("cannot build input of operator %s: %w", head.node.Title(), err)
-			}
-			in.readers = append(in.readers, r)
+		if in.reader, err = typ.NewReader(out); err != nil {
+			return fmt.Errorf("cannot build input of operator %s: %w", head.node.Title(), err)
 		}
 		t.inputs = append(t.inputs, in)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/netstack/bufpool"
 )
 
 // Exchange moves segments and events from partitions to gates.
@@ -68,7 +69,10 @@ type Item struct {
 	Payload []byte // of a data segment, 8-byte aligned; valid until Recycle
 	Event   []byte // valid until Recycle
 	End     bool   // the producer finished; nothing follows on this channel
-	Handle  any    // the gate's own
+
+	// The gate's own: its segment. One field for each Exchange, so that an item is made without an allocation.
+	Segment *bufpool.Segment
+	memory  []byte
 }
 
 // edgeOut is the flow.SegmentOut of one out-edge: it adds to a Partition what the task wants to know.

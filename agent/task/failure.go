@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/netstack"
 )
 
 var (
@@ -20,12 +22,6 @@ var (
 type Kinder interface {
 	error
 	ErrorKind() cluster.ErrorKind
-}
-
-// peered is an error that knows which peer went away.
-type peered interface {
-	error
-	FailedPeer() string
 }
 
 // inOperator is an error that knows in which operator it happened.
@@ -43,8 +39,17 @@ func failureOf(err error, at *operator) cluster.Failure {
 	if k, ok := errors.AsType[Kinder](err); ok {
 		f.Kind = k.ErrorKind()
 	}
-	if p, ok := errors.AsType[peered](err); ok {
-		f.Peer = p.FailedPeer()
+	if _, ok := errors.AsType[*flow.SegmentError](err); ok {
+		f.Kind, at = cluster.Corrupt, nil
+	}
+	if e, ok := errors.AsType[*netstack.LocalError](err); ok {
+		f.Kind = e.Kind
+	}
+	if e, ok := errors.AsType[*netstack.RemoteError](err); ok {
+		f.Kind, f.Peer = e.Kind, e.Peer
+		if f.Kind != cluster.NotFound && f.Kind != cluster.Denied && f.Kind != cluster.Corrupt {
+			f.Kind = cluster.Lost // whatever befell the peer: it is not our failure
+		}
 	}
 	if op, ok := errors.AsType[inOperator](err); ok {
 		f.Operator = op.OperatorName()
@@ -53,6 +58,9 @@ func failureOf(err error, at *operator) cluster.Failure {
 	}
 	return f
 }
+
+// FailureOf classes an error of New.
+func FailureOf(err error) cluster.Failure { return failureOf(err, nil) }
 
 // panicFailure describes what recover returned: a fault of ours or of a connector, since the functions of a job's
 // author have their own net (flow names operator and record there). It must be called by the deferred function itself.

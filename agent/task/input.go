@@ -10,24 +10,24 @@ import (
 
 // input is one in-edge of the chain's head. Owned by the task's goroutine, but for gate.Queued.
 type input struct {
-	edge    *jobgraph.Edge
-	spec    *Input
-	base    int // number of the first channel within its port
-	gate    Gate
-	readers []flow.SegmentReader // by channel
-	bytes   *flow.Counter
+	edge   *jobgraph.Edge
+	spec   *Input
+	base   int // number of the first channel within its port
+	gate   Gate
+	reader flow.SegmentReader // of all channels: it keeps what several segments make up apart by their writers
+	bytes  *flow.Counter
 }
 
 // take handles one item of in.
 func (t *Task) take(in *input, it Item) error {
-	if it.Channel < 0 || it.Channel >= len(in.readers) {
-		return cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("an item for channel %d of %d", it.Channel, len(in.readers))}
+	if it.Channel < 0 || it.Channel >= len(in.spec.Channels) {
+		return cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("an item for channel %d of %d", it.Channel, len(in.spec.Channels))}
 	}
 	var err error
 	switch {
 	case it.Payload != nil:
 		in.bytes.Add(int64(len(it.Payload)))
-		err = in.readers[it.Channel].Consume(it.Payload)
+		err = in.reader.Consume(it.Payload)
 	case it.Event != nil:
 		err = t.event(in, it)
 	}

@@ -335,7 +335,7 @@ func (g *memoryGate) Next() (Item, bool, error) {
 		}
 		item := Item{Channel: c.index, Event: it.event, End: it.segment == nil && it.event == nil}
 		if it.segment != nil {
-			item.Payload, item.Handle = it.segment[:it.n], it.segment
+			item.Payload, item.memory = it.segment[:it.n], it.segment
 		}
 		return item, true, nil
 	}
@@ -344,7 +344,7 @@ func (g *memoryGate) Next() (Item, bool, error) {
 
 // Recycle implements Gate.
 func (g *memoryGate) Recycle(it Item) {
-	if b, ok := it.Handle.([]byte); ok {
+	if b := it.memory; b != nil {
 		c := g.channels[it.Channel]
 		c.part.recycle(c.sub, b)
 	}

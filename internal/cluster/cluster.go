@@ -2,7 +2,10 @@
 // identities of agents, slots, allocations and executions, and resource profiles.
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // JobID names a job: one an application, for now.
 type JobID string
@@ -101,7 +104,7 @@ type Failure struct {
 }
 
 func (f Failure) Error() string {
-	if f.Operator != "" {
+	if f.Operator != "" && !strings.Contains(f.Message, f.Operator) {
 		return "operator " + f.Operator + ": " + f.Message
 	}
 	return f.Message
