@@ -2,7 +2,8 @@ package heddle
 
 import "github.com/heddle-stream/heddle/internal/flow"
 
-// The interfaces of connectors. A connector is a package of its own that implements Source or Sink.
+// The interfaces of connectors. A connector is a package of its own; it moves typed records (Source, Sink) or,
+// more often, messages whose meaning a Format knows (MessageSource, MessageSink).
 type (
 	// Source finds splits in the master and reads them in its subtasks.
 	Source[T any] = flow.Input[T]
@@ -14,29 +15,66 @@ type (
 	SinkWriter[T any] = flow.SinkWriter[T]
 	// Batch is records with their event times; see its fields for what may be kept.
 	Batch[T any] = flow.Batch[T]
+
+	// MessageSource reads messages and leaves their meaning to a Format.
+	MessageSource = flow.MessageSource
+	// MessageSink writes messages that a Format made.
+	MessageSink = flow.MessageSink
+	// Messages is a batch of messages.
+	Messages = flow.Messages
+	// Format turns messages into records and back.
+	Format[T any] = flow.Format[T]
 )
 
-// From adds a source of messages and reads their values as records by the format:
+// From adds a source of messages, which the format turns into records:
 //
 //	heddle.From(job, kafkasource.Topics("clicks"), heddle.JSON[Click]())
-func From[T any](j *Job, src flow.MessageSource, f flow.Format[T]) Stream[T] {
-	return FromSource(j, flow.Decode(src, f, flow.FailOnBad))
-}
-
-// To adds a sink of messages and writes records by the format.
-func To[T any](s Stream[T], sink flow.MessageSink, f flow.Format[T]) {
-	ToSink(s, flow.Encode(sink, f))
+//
+// A message that it can't decode is a failed record: see OnError and DeadLetters.
+func From[T any](j *Job, src MessageSource, f Format[T]) Stream[T] {
+	p := new(flow.Policy)
+	return addSource(j, flow.Decode(src, f, p), p)
 }
 
 // FromSource adds a source of typed records.
-func FromSource[T any](j *Job, src Source[T]) Stream[T] {
-	marks := new(flow.Watermarks[T])
-	s := addNode[T](j, nodeSpec{kind: "source", detail: src.Describe(), source: src, new: flow.NewSource(src, marks)})
+func FromSource[T any](j *Job, src Source[T]) Stream[T] { return addSource(j, src, nil) }
+
+func addSource[T any](j *Job, src Source[T], p *flow.Policy) Stream[T] {
+	marks, sides := new(Watermarks[T]), new(flow.Sides)
+	s := addNode[T](j, nodeSpec{kind: "source", detail: src.Describe(), source: src,
+		policy: p, sides: sides, new: flow.NewSource(src, marks, p, sides)})
 	s.op.marks = marks
 	return s
 }
 
-// ToSink adds a sink of typed records.
-func ToSink[T any](s Stream[T], sink Sink[T]) {
-	addOp(s.job, nodeSpec{kind: "sink", detail: sink.Describe(), sink: true, new: flow.NewSink(sink)}, nil, s.edges(0))
+// To adds a sink of messages, which the format makes of records.
+func To[T any](s Stream[T], sink MessageSink, f Format[T]) Terminal {
+	return ToSink(s, flow.Encode(sink, f))
 }
+
+// ToSink adds a sink of typed records.
+func ToSink[T any](s Stream[T], sink Sink[T]) Terminal {
+	op := addOp(s.job, nodeSpec{kind: "sink", detail: sink.Describe(), sink: true, new: flow.NewSink(sink)}, nil, s.edges(0))
+	return Terminal{Stream[struct{}]{job: s.job, op: op}}
+}
+
+// Terminal is a sink in the graph. Its methods set properties of the operator, as those of Stream do.
+type Terminal struct{ s Stream[struct{}] }
+
+// Name names the sink for people.
+func (t Terminal) Name(name string) Terminal { t.s.Name(name); return t }
+
+// UID gives the sink an identity that stays when the program changes.
+func (t Terminal) UID(uid string) Terminal { t.s.UID(uid); return t }
+
+// Parallelism sets how many subtasks write.
+func (t Terminal) Parallelism(p int) Terminal { t.s.Parallelism(p); return t }
+
+// SlotGroup puts the sink into a slot sharing group.
+func (t Terminal) SlotGroup(group string) Terminal { t.s.SlotGroup(group); return t }
+
+// CoLocate puts the sink into a co-location group.
+func (t Terminal) CoLocate(group string) Terminal { t.s.CoLocate(group); return t }
+
+// Chaining turns off (or on again) that the sink shares a goroutine with the operators before it.
+func (t Terminal) Chaining(on bool) Terminal { t.s.Chaining(on); return t }

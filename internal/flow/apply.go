@@ -42,11 +42,6 @@ type applyOp[T, U any] struct {
 	emit func(U) // add, made once
 	buf  *Buffer[U]
 	out  Out[U]
-
-	time    int64 // of the record being applied
-	timed   bool
-	pushing bool  // the consumers run, not f: a panic is theirs
-	err     error // of a push within f
 }
 
 // Open implements Operator.
@@ -56,7 +51,7 @@ func (o *applyOp[T, U]) Open(ctx context.Context) (err error) {
 			err = callError(o.node, "Open", p)
 		}
 	}()
-	if err := o.f.Open(ctx, o.rt); err != nil {
+	if err := o.f.Open(ctx, sideEnv{o.rt, &o.base}); err != nil {
 		return fmt.Errorf("cannot open operator %s: %w", o.node.at(), err)
 	}
 	return nil
@@ -84,7 +79,7 @@ func (o *applyOp[T, U]) Push(b Batch[T]) error {
 			return err
 		}
 		if bad != nil {
-			if err := o.failed(bad, b.Recs[next], o.time, o.timed); err != nil {
+			if err := o.failed(bad, b.Recs[next]); err != nil {
 				return err
 			}
 			next++

@@ -1,27 +1,21 @@
 package flow
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 )
 
-// BadMessages says what to do with a message that its Format can't decode.
-type BadMessages uint8
-
-const (
-	FailOnBad BadMessages = iota // the task fails, naming split and offset
-	SkipBad                      // it is left out and counted in "bad messages"
-)
-
-// Decode makes a typed source of a connector and the format of its messages.
-func Decode[T any](src MessageSource, f Format[T], bad BadMessages) Input[T] {
+// Decode makes a typed source of a connector and the format of its messages. bad says what becomes of a
+// message that can't be decoded; those left out are counted in "bad messages". It is read when a reader is made.
+func Decode[T any](src MessageSource, f Format[T], bad *Policy) Input[T] {
 	return decoded[T]{MessageSource: src, format: f, bad: bad}
 }
 
 type decoded[T any] struct {
 	MessageSource
 	format Format[T]
-	bad    BadMessages
+	bad    *Policy
 }
 
 func (d decoded[T]) Describe() string { return d.MessageSource.Describe() + " " + d.format.Name() }
@@ -37,8 +31,8 @@ func (d decoded[T]) NewReader(ctx context.Context, env ReaderEnv) (Reader[T], er
 	if err != nil {
 		return nil, err
 	}
-	return &decodingReader[T]{MessageReader: r, format: d.format, bad: d.bad, times: env.Times,
-		skipped: env.Runtime.Counter("bad messages")}, nil
+	return &decodingReader[T]{MessageReader: r, format: d.format, bad: *d.bad, dead: env.Dead, times: env.Times,
+		node: env.Runtime.Node().Title(), skipped: env.Runtime.Counter("bad messages")}, nil
 }
 
 // decodingReader applies a Format to what a MessageReader emits.
@@ -47,7 +41,9 @@ type decodingReader[T any] struct {
 
 	// Immutable.
 	format  Format[T]
-	bad     BadMessages
+	bad     Policy
+	dead    func(DeadRecord, int64, bool) error
+	node    string
 	times   bool
 	skipped *Counter
 
@@ -88,14 +84,9 @@ func (r *decodingReader[T]) decodeRest(split string, m *Messages, err error) ([]
 	r.ts = append(r.ts[:0], m.Times[:min(len(r.recs), len(m.Times))]...)
 	next := len(r.recs)
 	for err != nil {
-		if r.bad != SkipBad {
-			where := ""
-			if next < len(m.Offsets) {
-				where = fmt.Sprintf(" at offset %d", m.Offsets[next])
-			}
-			return nil, fmt.Errorf("cannot decode message of %s%s as %s: %w", split, where, r.format.Name(), err)
+		if err := r.left(split, m, next, err); err != nil {
+			return nil, err
 		}
-		r.skipped.Add(1)
 		next++
 		n := len(r.recs)
 		r.recs, err = r.format.Decode(r.recs, m, next)
@@ -106,6 +97,27 @@ func (r *decodingReader[T]) decodeRest(split string, m *Messages, err error) ([]
 		next += got
 	}
 	return r.ts, nil
+}
+
+// left applies the policy to message i, which can't be decoded for the reason err: nil means go on.
+func (r *decodingReader[T]) left(split string, m *Messages, i int, err error) error {
+	where := split
+	if i < len(m.Offsets) {
+		where = fmt.Sprintf("%s at offset %d", split, m.Offsets[i])
+	}
+	err = fmt.Errorf("cannot decode message of %s as %s: %w", where, r.format.Name(), err)
+	if r.bad.OnError == Fail {
+		return fmt.Errorf("%w; message: %s", err, show(m.Value(i), maxShown))
+	}
+	r.skipped.Add(1)
+	if r.bad.OnError == Skip || r.dead == nil {
+		return nil
+	}
+	d := DeadRecord{Operator: r.node, Reason: err.Error(), Record: show(m.Value(i), 4<<10), Value: bytes.Clone(m.Value(i))}
+	if r.times && i < len(m.Times) {
+		return r.dead(d, m.Times[i], true)
+	}
+	return r.dead(d, 0, false)
 }
 
 // Encode makes a typed sink of a connector and the format of its messages.

@@ -93,6 +93,8 @@ type ReaderEnv struct {
 	Runtime Runtime
 	// Times says whether anybody downstream wants event times: a reader that has them then fills Batch.Times.
 	Times bool
+	// Dead takes what the author wants to see of an input that was left out, with its event time if there is one. A reader may call it within Poll.
+	Dead func(d DeadRecord, time int64, timed bool) error
 }
 
 // Input is a typed source: what a connector gives package heddle.

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// NewSource makes the factory of a source operator. w is read when an instance is made, so that it may be set after the node is.
-func NewSource[T any](in Input[T], w *Watermarks[T]) Factory {
+// NewSource makes the factory of a source operator. w, p and s are read when an instance is made, so that they may be set after the node is.
+func NewSource[T any](in Input[T], w *Watermarks[T], p *Policy, s *Sides) Factory {
 	return func(rt Runtime, outs []any) (Instance, error) {
 		out, err := outOf[T](outs[0])
 		if err != nil {
 			return Instance{}, err
 		}
-		op := &sourceOp[T]{rt: rt, node: rt.Node(), in: in, out: out, marks: *w}
+		op := &sourceOp[T]{rt: rt, node: rt.Node(), in: in, out: out, marks: *w, policy: p, sides: NewSideOuts(s, outs)}
 		op.splits = newSplitMarks(op.marks)
 		op.emit = op.take
 		return Instance{Op: op, Source: op}, nil
@@ -22,13 +22,15 @@ func NewSource[T any](in Input[T], w *Watermarks[T]) Factory {
 // sourceOp drives the Reader of one subtask.
 type sourceOp[T any] struct {
 	// Immutable after Open.
-	rt    Runtime
-	node  *Node
-	in    Input[T]
-	marks Watermarks[T]
+	rt     Runtime
+	node   *Node
+	in     Input[T]
+	marks  Watermarks[T]
+	policy *Policy
 
 	// Owned by the task's goroutine.
 	out    Out[T]
+	sides  *SideOuts
 	reader Reader[T]
 	emit   Emit[T] // take, made once
 	times  []int64
@@ -39,6 +41,9 @@ type sourceOp[T any] struct {
 // Open implements Operator.
 func (o *sourceOp[T]) Open(ctx context.Context) error {
 	env := ReaderEnv{Runtime: o.rt, Times: o.marks.Enabled() && o.marks.Time == nil}
+	env.Dead = func(d DeadRecord, time int64, timed bool) error {
+		return EmitSideAt(o.sides, o.policy.Port, d, time, timed)
+	}
 	r, err := o.in.NewReader(ctx, env)
 	if err != nil {
 		return fmt.Errorf("cannot open source %s: %w", o.node.at(), err)
@@ -90,10 +95,13 @@ func (o *sourceOp[T]) Poll() (SourceStatus, error) {
 	if err != nil {
 		return st, fmt.Errorf("source %s: %w", o.node.at(), err)
 	}
+	if err := o.sides.Flush(); err != nil {
+		return st, err
+	}
 	if st == SourceEnd {
 		o.ended = true
 		o.rt.SetTimer(MaxTime)
-		return st, o.out.Control(Control{Kind: Watermark, Time: MaxTime})
+		return st, o.tell([]Control{{Kind: Watermark, Time: MaxTime}})
 	}
 	return st, o.advance(o.rt.Now())
 }
@@ -154,6 +162,9 @@ func (o *sourceOp[T]) advance(now int64) error {
 func (o *sourceOp[T]) tell(cs []Control) error {
 	for _, c := range cs {
 		if err := o.out.Control(c); err != nil {
+			return err
+		}
+		if err := o.sides.Control(c); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,9 @@
 package flow
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Env is what an author's function may ask of its operator. Every Runtime is one.
 type Env interface {
@@ -29,6 +32,11 @@ type base struct {
 	policy  *Policy
 	sides   *SideOuts
 	skipped *Counter
+
+	time    int64 // of the record being applied
+	timed   bool
+	pushing bool  // the consumers run, not the author's function: a panic is theirs
+	err     error // of a push within the author's function
 }
 
 func newBase(rt Runtime, p *Policy, s *Sides, outs []any) base {
@@ -49,7 +57,7 @@ func (b *base) Timer(int64) error { return nil }
 func (b *base) Close() error { return nil }
 
 // failed applies the policy to a record whose function returned err: nil means go on.
-func (b *base) failed(err error, rec any, time int64, timed bool) error {
+func (b *base) failed(err error, rec any) error {
 	if b.policy == nil || b.policy.OnError == Fail {
 		return recordError(b.node, err, rec)
 	}
@@ -58,7 +66,30 @@ func (b *base) failed(err error, rec any, time int64, timed bool) error {
 		return nil
 	}
 	d := DeadRecord{Operator: b.node.Title(), Reason: err.Error(), Record: show(rec, 4<<10)}
-	return EmitSideAt(b.sides, b.policy.Port, d, time, timed)
+	return EmitSideAt(b.sides, b.policy.Port, d, b.time, b.timed)
+}
+
+// sideEnv is the Env of an operator whose functions may use its side outputs.
+type sideEnv struct {
+	Runtime
+	b *base
+}
+
+// EmitFrom emits v into the side output tag of the operator that env is of, with the time of the record at hand.
+// It is for use within the operator's function only. An error means that the task is failing.
+func EmitFrom[U any](env Env, tag string, v U) error {
+	e, ok := env.(sideEnv)
+	if !ok {
+		return fmt.Errorf("cannot emit into side output %q: this operator has none", tag)
+	}
+	b := e.b
+	if b.err != nil {
+		return b.err
+	}
+	b.pushing = true
+	b.err = EmitSide(b.sides, tag, v, b.time, b.timed)
+	b.pushing = false
+	return b.err
 }
 
 // instance wraps a one-input operator whose input Out is in.

@@ -24,6 +24,12 @@ type Watermarks[T any] struct {
 // WatermarkInterval is the default of Watermarks.Interval. A watermark sends every segment that is being filled, so more costs throughput.
 const WatermarkInterval = 200 * time.Millisecond
 
+// WithIdle makes a split (away from a source: the stream) without records for d hold no watermark back.
+func (w Watermarks[T]) WithIdle(d time.Duration) Watermarks[T] { w.Idle = d; return w }
+
+// WithInterval sets the least processing time between watermarks.
+func (w Watermarks[T]) WithInterval(d time.Duration) Watermarks[T] { w.Interval = d; return w }
+
 // Enabled reports whether the stream gets event times at all.
 func (w Watermarks[T]) Enabled() bool { return w.New != nil }
 
