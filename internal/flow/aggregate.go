@@ -21,10 +21,16 @@ type Aggregator[T, A, R any] interface {
 	Result(acc A) R
 }
 
-// AccumulatorCodec is an Aggregator that encodes its accumulators itself.
+// AccumulatorCodec is an Aggregator that brings the codec of its accumulators. cs are the codecs of the job, for the parts of which they consist.
+// The codec it returns is used by one goroutine.
 type AccumulatorCodec[A any] interface {
-	// AppendAccumulator appends the encoding of acc.
-	AppendAccumulator(b []byte, acc A) ([]byte, error)
-	// ReadAccumulator decodes what AppendAccumulator wrote, which is all of b. b is borrowed.
-	ReadAccumulator(b []byte) (A, error)
+	Codec(cs *Codecs) (Codec[A], error)
+}
+
+// accumulatorCodec returns the codec of agg's accumulators.
+func accumulatorCodec[T, A, R any](agg Aggregator[T, A, R], cs *Codecs) (Codec[A], error) {
+	if own, ok := agg.(AccumulatorCodec[A]); ok {
+		return own.Codec(cs)
+	}
+	return newStateCodec[A](cs)
 }

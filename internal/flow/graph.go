@@ -47,6 +47,9 @@ type Node struct {
 	Source  Source  // nil unless the node is a source
 	Sink    bool    // has no outputs that anybody must consume
 	New     Factory // instantiates the operator for one subtask
+	// Check returns what only typed code can find wrong, such as state that can't be encoded; nil if there is nothing to check.
+	// The compiler calls it.
+	Check func() error
 }
 
 // Edge is one input of a node.

@@ -3,6 +3,7 @@ package flow
 import (
 	"reflect"
 	"strings"
+	"sync"
 	"unsafe"
 )
 
@@ -83,12 +84,9 @@ func (c keepCompiler) compile(t reflect.Type, outer []reflect.Type) keepFunc {
 
 // recursive compiles t when it is first needed.
 func (c keepCompiler) recursive(t reflect.Type, outer []reflect.Type) keepFunc {
-	var fn keepFunc
+	compiled := sync.OnceValue(func() keepFunc { return c.compile(t, outer) })
 	return func(v, old unsafe.Pointer) {
-		if fn == nil {
-			fn = c.compile(t, outer)
-		}
-		if fn != nil {
+		if fn := compiled(); fn != nil {
 			fn(v, old)
 		}
 	}

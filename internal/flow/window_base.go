@@ -69,6 +69,17 @@ type WindowParams[K comparable, T, A, R any] struct {
 	Codecs *Codecs
 }
 
+// Check returns why keys or accumulators can't be kept in checkpoints, nil if they can.
+func (p WindowParams[K, T, A, R]) Check() error {
+	if _, err := newStateCodec[K](p.Codecs); err != nil {
+		return fmt.Errorf("its keys: %w", err)
+	}
+	if _, err := accumulatorCodec(p.Agg, p.Codecs); err != nil {
+		return fmt.Errorf("its accumulators: %w", err)
+	}
+	return nil
+}
+
 // windowBase is what window operators share. Owned by the task's goroutine.
 type windowBase[K comparable, T, A, R any] struct {
 	base

@@ -44,6 +44,11 @@ func (c *compilation) checkNodes() {
 			c.fail(node, "has no input and is not a source")
 		}
 		c.checkKeyed(node)
+		if node.Check != nil {
+			if err := node.Check(); err != nil {
+				c.fail(node, "%w", err)
+			}
+		}
 	}
 }
 
