@@ -1,0 +1,293 @@
+// Package bench measures Heddle against what the machine can do.
+package bench
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/netstack"
+)
+
+// RoleEnv is the environment variable that tells a process of this program that it is a benchmark's peer.
+const RoleEnv = "HEDDLE_BENCH_ROLE"
+
+// The roles. A process started with one of these in RoleEnv must call ExchangePeer and nothing else.
+const (
+	roleConsumer = "exchange-consumer"
+	roleRaw      = "exchange-raw"
+)
+
+// ExchangeOptions say what to measure.
+type ExchangeOptions struct {
+	RecordSize  int           // bytes of a record: 8 is a uint64, more a []byte; 0: 8
+	Parallelism int           // producers in this process and consumers in the other; 0: 1
+	Partitioner string        // "rebalance" or "hash"; "": rebalance
+	Duration    time.Duration // measured, after a warm-up; 0: 5 s
+	TLS         bool          // mutual TLS, beside a raw loop without
+	Executable  string        // program to start as the peer; "": this one
+
+	// As in netstack.Config, for both ends.
+	SegmentBytes, ExclusivePerChannel, FloatingPerGate, MaxPerChannel, MaxPerSubpartition int
+}
+
+// ExchangeResult is what was measured.
+type ExchangeResult struct {
+	RecordSize        int     `json:"record_size"`
+	Parallelism       int     `json:"parallelism"`
+	Partitioner       string  `json:"partitioner"`
+	TLS               bool    `json:"tls"`
+	Seconds           float64 `json:"seconds"`
+	RecordsPerSecond  float64 `json:"records_per_second"`
+	BytesPerSecond    float64 `json:"bytes_per_second"`
+	CPUNsPerRecord    float64 `json:"cpu_ns_per_record"` // both processes, user and system
+	AllocsPerRecord   float64 `json:"allocs_per_record"` // both processes
+	RawBytesPerSecond float64 `json:"raw_bytes_per_second"`
+	RawCPUNsPerKB     float64 `json:"raw_cpu_ns_per_kb"`
+	Records           uint64  `json:"records"` // in all, warm-up and end included: every one verified
+}
+
+// peerConfig is what the peer reads first from its standard input.
+type peerConfig struct {
+	Options ExchangeOptions
+	Key     []byte
+	Addr    string
+	Cert    *keyPair
+}
+
+// mark is a sample of one process.
+type mark struct {
+	Records uint64
+	Sum     uint64
+	CPU     time.Duration
+	Mallocs uint64
+	Ended   bool
+	Err     string
+}
+
+const warmUp = 500 * time.Millisecond
+
+func (o ExchangeOptions) withDefaults() (ExchangeOptions, error) {
+	if o.RecordSize == 0 {
+		o.RecordSize = 8
+	}
+	if o.Parallelism == 0 {
+		o.Parallelism = 1
+	}
+	if o.Partitioner == "" {
+		o.Partitioner = "rebalance"
+	}
+	if o.Duration == 0 {
+		o.Duration = 5 * time.Second
+	}
+	switch {
+	case o.RecordSize < 8 || o.RecordSize > 16<<10:
+		return o, fmt.Errorf("cannot measure records of %d bytes: 8 to 16384 are possible", o.RecordSize)
+	case o.Parallelism < 1 || o.Parallelism > 1024:
+		return o, fmt.Errorf("cannot measure a parallelism of %d: 1 to 1024 are possible", o.Parallelism)
+	case o.Partitioner != "rebalance" && o.Partitioner != "hash":
+		return o, fmt.Errorf("cannot measure partitioner %q: rebalance and hash are possible", o.Partitioner)
+	}
+	return o, nil
+}
+
+// Exchange sends records from producers in this process to consumers in another one, over loopback TCP, and then runs a raw TCP loop beside.
+func Exchange(ctx context.Context, o ExchangeOptions) (ExchangeResult, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return ExchangeResult{}, err
+	}
+	res, err := runExchange(ctx, o)
+	if err != nil {
+		return res, fmt.Errorf("cannot measure the exchange: %w", err)
+	}
+	if err := runRaw(ctx, o, &res); err != nil {
+		return res, fmt.Errorf("cannot measure raw TCP: %w", err)
+	}
+	return res, nil
+}
+
+func runExchange(ctx context.Context, o ExchangeOptions) (ExchangeResult, error) {
+	cfg := peerConfig{Options: o, Key: make([]byte, netstack.KeySize)}
+	rand.Read(cfg.Key)
+	if o.TLS {
+		pair, err := newKeyPair()
+		if err != nil {
+			return ExchangeResult{}, err
+		}
+		cfg.Cert = pair
+	}
+	stack, err := newStack(cfg, "producers")
+	if err != nil {
+		return ExchangeResult{}, err
+	}
+	defer stack.Close()
+	cfg.Addr = stack.Addr()
+	producers, err := startProducers(ctx, stack, o)
+	if err != nil {
+		return ExchangeResult{}, err
+	}
+	defer producers.stop()
+	p, err := startPeer(ctx, o, roleConsumer, cfg)
+	if err != nil {
+		return ExchangeResult{}, err
+	}
+	defer p.close()
+	return measure(ctx, o, p, producers)
+}
+
+func measure(ctx context.Context, o ExchangeOptions, p *peer, producers *producers) (ExchangeResult, error) {
+	res := ExchangeResult{RecordSize: o.RecordSize, Parallelism: o.Parallelism, Partitioner: o.Partitioner, TLS: o.TLS}
+	if err := pause(ctx, warmUp); err != nil {
+		return res, err
+	}
+	began := time.Now()
+	own, theirs, err := p.marks()
+	if err != nil {
+		return res, err
+	}
+	if err := pause(ctx, o.Duration); err != nil {
+		return res, err
+	}
+	own2, theirs2, err := p.marks()
+	if err != nil {
+		return res, err
+	}
+	res.Seconds = time.Since(began).Seconds()
+	n := float64(theirs2.Records - theirs.Records)
+	res.RecordsPerSecond = n / res.Seconds
+	res.BytesPerSecond = res.RecordsPerSecond * float64(o.RecordSize)
+	res.CPUNsPerRecord = float64(own2.CPU-own.CPU+theirs2.CPU-theirs.CPU) / n
+	res.AllocsPerRecord = float64(own2.Mallocs-own.Mallocs+theirs2.Mallocs-theirs.Mallocs) / n
+
+	sent, err := producers.finish()
+	if err != nil {
+		return res, err
+	}
+	last, err := p.end()
+	if err != nil {
+		return res, err
+	}
+	if last.Records != sent.Records || last.Sum != sent.Sum {
+		return res, fmt.Errorf("sent %d records with sum %x, received %d with sum %x", sent.Records, sent.Sum, last.Records, last.Sum)
+	}
+	res.Records = last.Records
+	return res, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// peer is the other process.
+type peer struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *json.Decoder
+}
+
+func startPeer(ctx context.Context, o ExchangeOptions, role string, cfg peerConfig) (*peer, error) {
+	exe := o.Executable
+	if exe == "" {
+		var err error
+		if exe, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, exe)
+	cmd.Env = append(os.Environ(), RoleEnv+"="+role)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &peer{cmd: cmd, in: in, out: json.NewDecoder(out)}
+	if err := json.NewEncoder(in).Encode(cfg); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// close ends the peer by closing its input, and waits for it.
+func (p *peer) close() {
+	p.in.Close()
+	p.cmd.Wait()
+}
+
+// marks samples both processes.
+func (p *peer) marks() (own, theirs mark, err error) {
+	if _, err := io.WriteString(p.in, "\n"); err != nil {
+		return own, theirs, err
+	}
+	own = sample()
+	err = p.read(&theirs)
+	return own, theirs, err
+}
+
+// end reads what the peer has counted in all.
+func (p *peer) end() (m mark, err error) {
+	for err == nil && !m.Ended {
+		err = p.read(&m)
+	}
+	return m, err
+}
+
+func (p *peer) read(m *mark) error {
+	if err := p.out.Decode(m); err != nil {
+		return fmt.Errorf("the other process ended: %w", err)
+	}
+	if m.Err != "" {
+		return errors.New(m.Err)
+	}
+	return nil
+}
+
+// ExchangePeer runs the role that RoleEnv names, until its work is done or its standard input ends.
+func ExchangePeer(ctx context.Context) error {
+	in := bufio.NewReader(os.Stdin)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var cfg peerConfig
+	if err := json.Unmarshal(line, &cfg); err != nil {
+		return err
+	}
+	switch role := os.Getenv(RoleEnv); role {
+	case roleConsumer:
+		return consume(ctx, cfg, in)
+	case roleRaw:
+		return rawPeer(cfg.Addr)
+	default:
+		return fmt.Errorf("unknown role %q in %s", role, RoleEnv)
+	}
+}
+
+// recordType is how records of o's size are typed.
+func recordType(size int) flow.Type {
+	if size == 8 {
+		return flow.TypeOf[uint64](nil)
+	}
+	return flow.TypeOf[[]byte](nil)
+}
