@@ -12,9 +12,9 @@ var layers = [][]string{
 	{"appmaster", "agent"},
 	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
-	{"internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec"},
+	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec"},
 	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/ctl/protogen", "."},
-	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/lint"},
+	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/jobspec/strict", "internal/lint"},
 }
 
 // pure packages take events and the time and return effects: no I/O, goroutine, clock, lock, context or logger.

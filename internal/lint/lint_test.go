@@ -298,7 +298,7 @@ func exportedRecv(d *ast.FuncDecl) bool {
 
 // wellKnown methods are documented by the interface of the standard library they implement.
 func wellKnown(d *ast.FuncDecl) bool {
-	return d.Recv != nil && slices.Contains([]string{"String", "Error", "Unwrap", "Is", "As", "Len", "Less", "Swap", "Push", "Pop", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "ServeHTTP", "Write", "Read", "Close", "LogValue", "Set", "Type"}, d.Name.Name)
+	return d.Recv != nil && slices.Contains([]string{"String", "Error", "Unwrap", "Is", "As", "Len", "Less", "Swap", "Push", "Pop", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "ServeHTTP", "Write", "Read", "Close", "LogValue", "Set", "Type", "GoString"}, d.Name.Name)
 }
 
 // TestProjectSpeaksOfItself keeps machine paths and registry hosts out of the tree.
