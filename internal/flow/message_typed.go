@@ -163,3 +163,11 @@ func (w *encodingWriter[T]) Write(b Batch[T]) error {
 	w.m.Times = times[:0]
 	return err
 }
+
+// Finish implements Finisher where the MessageWriter does.
+func (w *encodingWriter[T]) Finish(ctx context.Context) error {
+	if f, ok := w.MessageWriter.(Finisher); ok {
+		return f.Finish(ctx)
+	}
+	return nil
+}

@@ -48,6 +48,11 @@ func (o *sinkOp[T]) Control(c Control) error {
 	if err := o.w.Flush(o.ctx); err != nil {
 		return fmt.Errorf("cannot flush %s of sink %s: %w", o.to.Describe(), o.node.at(), err)
 	}
+	if f, ok := o.w.(Finisher); ok && c.Kind == End {
+		if err := f.Finish(o.ctx); err != nil {
+			return fmt.Errorf("cannot finish %s of sink %s: %w", o.to.Describe(), o.node.at(), err)
+		}
+	}
 	return nil
 }
 

@@ -121,3 +121,9 @@ type SinkWriter[T any] interface {
 	Flush(ctx context.Context) error
 	Close() error
 }
+
+// Finisher is a SinkWriter or MessageWriter that does something once all input was written and flushed, such as
+// giving a file its name. It is not called in a task that fails or is cancelled.
+type Finisher interface {
+	Finish(ctx context.Context) error
+}

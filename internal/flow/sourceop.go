@@ -12,7 +12,7 @@ func NewSource[T any](in Input[T], w *Watermarks[T], p *Policy, s *Sides) Factor
 		if err != nil {
 			return Instance{}, err
 		}
-		op := &sourceOp[T]{rt: rt, node: rt.Node(), in: in, out: out, marks: *w, policy: p, sides: NewSideOuts(s, outs)}
+		op := &sourceOp[T]{rt: rt, node: rt.Node(), in: in, out: out, marks: *w, policy: p, sides: NewSideOuts(s, outs), marksAt: MaxTime, readerAt: MaxTime}
 		op.splits = newSplitMarks(op.marks)
 		op.emit = op.take
 		return Instance{Op: op, Source: op}, nil
@@ -36,11 +36,28 @@ type sourceOp[T any] struct {
 	times  []int64
 	splits splitMarks[T]
 	ended  bool
+
+	marksAt, readerAt int64 // when watermarks and the reader want a timer
 }
+
+// readerRuntime is what a reader sees of the task: it shares the operator's timer with the watermarks.
+type readerRuntime struct {
+	Runtime
+	at  *int64
+	set func()
+}
+
+// SetTimer asks for a poll at or soon after at.
+func (r readerRuntime) SetTimer(at int64) {
+	*r.at = at
+	r.set()
+}
+
+func (o *sourceOp[T]) setTimer() { o.rt.SetTimer(min(o.marksAt, o.readerAt)) }
 
 // Open implements Operator.
 func (o *sourceOp[T]) Open(ctx context.Context) error {
-	env := ReaderEnv{Runtime: o.rt, Times: o.marks.Enabled() && o.marks.Time == nil}
+	env := ReaderEnv{Runtime: readerRuntime{o.rt, &o.readerAt, o.setTimer}, Times: o.marks.Enabled() && o.marks.Time == nil}
 	env.Dead = func(d DeadRecord, time int64, timed bool) error {
 		return EmitSideAt(o.sides, o.policy.Port, d, time, timed)
 	}
@@ -111,6 +128,9 @@ func (o *sourceOp[T]) Timer(now int64) error {
 	if o.ended {
 		return nil
 	}
+	if now >= o.readerAt {
+		o.readerAt = MaxTime
+	}
 	return o.advance(now)
 }
 
@@ -155,7 +175,8 @@ func (o *sourceOp[T]) push(split string, b Batch[T]) error {
 // advance emits what is due of watermarks and idleness, and sets the timer for what will be.
 func (o *sourceOp[T]) advance(now int64) error {
 	cs, next := o.splits.advance(now)
-	o.rt.SetTimer(next)
+	o.marksAt = next
+	o.setTimer()
 	return o.tell(cs)
 }
 

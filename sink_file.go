@@ -1,0 +1,84 @@
+package heddle
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/heddle-stream/heddle/internal/flow"
+)
+
+// ToFiles is a sink that writes records as lines into dir, one file for each subtask: part-00000, part-00001 …
+// A file has ".inprogress" behind its name until its subtask has come to the end of its input; one that is left with that name is of a
+// job that failed or was cancelled. A part that is there already is an error, so that no results are mixed.
+func ToFiles(dir string) *FileSink { return &FileSink{dir: dir} }
+
+// FileSink writes lines to files.
+type FileSink struct {
+	dir       string
+	overwrite bool
+}
+
+// Overwrite replaces parts that are there already.
+func (s *FileSink) Overwrite() *FileSink {
+	s.overwrite = true
+	return s
+}
+
+// Describe implements MessageSink.
+func (s *FileSink) Describe() string { return "files in " + s.dir }
+
+// NewMessageWriter implements MessageSink.
+func (s *FileSink) NewMessageWriter(_ context.Context, rt flow.Runtime) (flow.MessageWriter, error) {
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return nil, fmt.Errorf("cannot write files: %w", err)
+	}
+	final := filepath.Join(s.dir, fmt.Sprintf("part-%05d", rt.Subtask()))
+	if _, err := os.Stat(final); err == nil && !s.overwrite {
+		return nil, fmt.Errorf("cannot write %s: it exists; remove it, write to another directory, or use Overwrite", final)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot write %s: %w", final, err)
+	}
+	f, err := os.Create(final + ".inprogress")
+	if err != nil {
+		return nil, fmt.Errorf("cannot write %s: %w", final, err)
+	}
+	return &fileWriter{final: final, f: f, out: bufio.NewWriterSize(f, 64<<10)}, nil
+}
+
+// fileWriter writes one part. Owned by the task's goroutine.
+type fileWriter struct {
+	final string
+	f     *os.File
+	out   *bufio.Writer
+	buf   []byte
+}
+
+// Write implements flow.MessageWriter.
+func (w *fileWriter) Write(m *Messages) error {
+	w.buf = appendLines(w.buf[:0], m)
+	_, err := w.out.Write(w.buf)
+	return err
+}
+
+// Flush implements flow.MessageWriter: what was written is on the disk.
+func (w *fileWriter) Flush(context.Context) error {
+	if err := w.out.Flush(); err != nil {
+		return err
+	}
+	return w.f.Sync()
+}
+
+// Finish implements flow.Finisher: the part gets its name.
+func (w *fileWriter) Finish(context.Context) error {
+	return os.Rename(w.f.Name(), w.final)
+}
+
+// Close implements flow.MessageWriter.
+func (w *fileWriter) Close() error {
+	return errors.Join(w.out.Flush(), w.f.Close())
+}
