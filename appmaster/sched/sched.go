@@ -1,0 +1,382 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
+)
+
+// Config is how a Machine behaves. It must not change after New.
+type Config struct {
+	Restart       Restart       // nil: Never
+	CancelTimeout time.Duration // how long agents have to stop their tasks before they are given up; 0 means 30 s
+}
+
+// execution is one subtask's present attempt.
+type execution struct {
+	id      cluster.ExecutionID
+	state   cluster.TaskState
+	since   time.Time
+	slot    int // in Machine.slots; -1: none
+	failure cluster.Failure
+}
+
+// Machine is the scheduler of one job.
+type Machine struct {
+	// Immutable after New.
+	cfg    Config
+	graph  *jobgraph.Graph
+	groups []group // in order of their first vertex
+	first  []int   // by vertex: index of its subtask 0 in execs; and one more: their number
+
+	state    State
+	since    time.Time
+	attempt  int
+	execs    []execution
+	open     int                       // executions that are not final
+	byState  [][cluster.Failed + 1]int // by vertex
+	slots    []cluster.Slot            // those granted, in the order of the request
+	byAgent  map[cluster.AgentID][]int // executions deployed to an agent
+	released bool                      // slots were given back
+	previous []cluster.SlotID          // slots of the attempt before
+	bulk     int                       // of the last request
+	cause    *Cause
+	deadline time.Time // when to give up agents, or to restart
+	gaveUp   bool
+}
+
+// group is a slot sharing group: as many slots as its widest vertex has subtasks.
+type group struct {
+	name     string
+	vertices []int
+	width    int
+	first    int // its slot 0 in Machine.slots
+}
+
+// New returns a Machine for a compiled job that has not started.
+func New(cfg Config, g *jobgraph.Graph) (*Machine, error) {
+	if cfg.Restart == nil {
+		cfg.Restart = Never{}
+	}
+	if cfg.CancelTimeout == 0 {
+		cfg.CancelTimeout = 30 * time.Second
+	}
+	m := &Machine{cfg: cfg, graph: g}
+	if err := m.makeGroups(); err != nil {
+		return nil, err
+	}
+	m.first = make([]int, len(g.Vertices)+1)
+	for v := range g.Vertices {
+		m.first[v+1] = m.first[v] + g.Vertices[v].Parallelism
+	}
+	m.reset(time.Time{})
+	return m, nil
+}
+
+func (m *Machine) makeGroups() error {
+	where := map[string]int{} // co-location group: its slot sharing group
+	for v := range m.graph.Vertices {
+		x := &m.graph.Vertices[v]
+		i := slices.IndexFunc(m.groups, func(g group) bool { return g.name == x.SlotGroup })
+		if i < 0 {
+			i = len(m.groups)
+			m.groups = append(m.groups, group{name: x.SlotGroup})
+		}
+		m.groups[i].vertices = append(m.groups[i].vertices, v)
+		m.groups[i].width = max(m.groups[i].width, x.Parallelism)
+		if x.CoLocation == "" {
+			continue
+		}
+		if other, ok := where[x.CoLocation]; ok && other != i {
+			return fmt.Errorf("cannot co-locate %s in group %s: its slot sharing group is %q, others of the group have %q",
+				x.Name, x.CoLocation, x.SlotGroup, m.groups[other].name)
+		}
+		where[x.CoLocation] = i
+	}
+	n := 0
+	for i := range m.groups {
+		m.groups[i].first = n
+		n += m.groups[i].width
+	}
+	return nil
+}
+
+// reset makes new executions for the present attempt.
+func (m *Machine) reset(now time.Time) {
+	m.execs = make([]execution, m.first[len(m.graph.Vertices)])
+	m.byState = make([][cluster.Failed + 1]int, len(m.graph.Vertices))
+	m.byAgent = map[cluster.AgentID][]int{}
+	m.open = len(m.execs)
+	m.slots = nil
+	m.gaveUp, m.released = false, false
+	for v := range m.graph.Vertices {
+		p := m.graph.Vertices[v].Parallelism
+		m.byState[v][cluster.Created] = p
+		for s := range p {
+			m.execs[m.first[v]+s] = execution{id: cluster.ExecutionID{Vertex: v, Subtask: s, Attempt: m.attempt}, since: now, slot: -1}
+		}
+	}
+}
+
+// Handle applies ev and returns what follows from it.
+func (m *Machine) Handle(now time.Time, ev Event) []Effect {
+	if m.state.Final() {
+		return nil
+	}
+	switch ev := ev.(type) {
+	case Start:
+		if m.state == Created {
+			return m.request(now)
+		}
+	case Granted:
+		return m.onGranted(now, ev)
+	case Refused:
+		if m.state == Waiting && ev.Bulk == m.bulk {
+			return m.fail(now, Cause{Failure: ev.Failure, At: now})
+		}
+	case TaskChanged:
+		return m.onTaskChanged(now, ev)
+	case AgentLost:
+		return m.onAgentLost(now, ev)
+	case Fail:
+		return m.fail(now, Cause{Failure: ev.Failure, At: now})
+	case Cancel:
+		return m.onCancel(now, ev)
+	default:
+		panic(fmt.Sprintf("sched: unknown event %T", ev))
+	}
+	return nil
+}
+
+// Due returns what is due now.
+func (m *Machine) Due(now time.Time) []Effect {
+	if m.deadline.IsZero() || now.Before(m.deadline) {
+		return nil
+	}
+	m.deadline = time.Time{}
+	if m.state == Restarting {
+		m.attempt++
+		m.cause = nil
+		m.reset(now)
+		return m.request(now)
+	}
+	return m.giveUp()
+}
+
+// Next returns when Due has something to do even if nothing happens before, or the zero time.
+func (m *Machine) Next() time.Time { return m.deadline }
+
+func (m *Machine) become(now time.Time, to State) StateChanged {
+	from := m.state
+	m.state, m.since, m.deadline = to, now, time.Time{}
+	return StateChanged{from, to}
+}
+
+func (m *Machine) request(now time.Time) []Effect {
+	m.bulk++
+	r := RequestSlots{Bulk: m.bulk}
+	for _, g := range m.groups {
+		for i := range g.width {
+			s := SharedSlot{Group: g.name, Index: i}
+			if m.previous != nil {
+				s.Previous = m.previous[g.first+i]
+			}
+			r.Slots = append(r.Slots, s)
+		}
+	}
+	if len(r.Slots) == 0 { // a job without operators
+		return []Effect{m.become(now, Finished)}
+	}
+	return []Effect{m.become(now, Waiting), r}
+}
+
+func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
+	if m.state != Waiting || ev.Bulk != m.bulk {
+		return []Effect{ReleaseSlots{allocations(ev.Slots)}} // withdrawn meanwhile
+	}
+	m.slots = ev.Slots
+	m.previous = make([]cluster.SlotID, len(m.slots))
+	for i := range m.slots {
+		m.previous[i] = m.slots[i].ID
+	}
+	m.share()
+	for i := range m.execs {
+		m.set(now, i, cluster.Scheduled)
+	}
+	out := m.deploy(now)
+	return append(out, m.become(now, Running))
+}
+
+func allocations(slots []cluster.Slot) []cluster.AllocationID {
+	ids := make([]cluster.AllocationID, len(slots))
+	for i := range slots {
+		ids[i] = slots[i].Allocation
+	}
+	return ids
+}
+
+// set moves an execution to a state.
+func (m *Machine) set(now time.Time, i int, to cluster.TaskState) {
+	e := &m.execs[i]
+	by := &m.byState[e.id.Vertex]
+	by[e.state]--
+	by[to]++
+	if to.Final() {
+		m.open--
+	}
+	e.state, e.since = to, now
+}
+
+// find returns the index of an execution of the present attempt, or -1.
+func (m *Machine) find(id cluster.ExecutionID) int {
+	if id.Vertex < 0 || id.Vertex >= len(m.graph.Vertices) || id.Subtask < 0 || id.Subtask >= m.graph.Vertices[id.Vertex].Parallelism || id.Attempt != m.attempt {
+		return -1
+	}
+	return m.first[id.Vertex] + id.Subtask
+}
+
+func (m *Machine) onTaskChanged(now time.Time, ev TaskChanged) []Effect {
+	i := m.find(ev.ID)
+	if i < 0 || ev.State <= m.execs[i].state || m.execs[i].state.Final() || m.execs[i].slot < 0 {
+		return nil
+	}
+	e := &m.execs[i]
+	stopping := e.state == cluster.Canceling
+	m.set(now, i, ev.State)
+	switch {
+	case ev.State == cluster.Failed:
+		e.failure = ev.Failure
+		return m.fail(now, m.causeOf(now, i, ev.Failure))
+	case ev.State == cluster.Canceled && !stopping:
+		f := cluster.Failure{Kind: cluster.Cancelled, Message: "its agent stopped it without being asked to"}
+		return m.fail(now, m.causeOf(now, i, f))
+	case ev.State.Final():
+		return m.settle(now)
+	}
+	return nil
+}
+
+func (m *Machine) causeOf(now time.Time, i int, f cluster.Failure) Cause {
+	e := &m.execs[i]
+	return Cause{Failure: f, At: now, Task: e.id, OfTask: true, Agent: m.slots[e.slot].ID.Agent, secondary: f.Secondary()}
+}
+
+func (m *Machine) onAgentLost(now time.Time, ev AgentLost) []Effect {
+	f := cluster.Failure{Kind: cluster.Lost, Message: fmt.Sprintf("agent %s was lost: %s", ev.Agent, ev.Reason), Peer: string(ev.Agent)}
+	hit := false
+	for _, i := range m.byAgent[ev.Agent] {
+		if e := &m.execs[i]; !e.state.Final() {
+			e.failure = f
+			m.set(now, i, cluster.Failed)
+			hit = true
+		}
+	}
+	if !hit {
+		return nil // it had nothing to do with us any more
+	}
+	return m.fail(now, Cause{Failure: f, At: now, Agent: ev.Agent})
+}
+
+// fail notes c as the job's cause if it is the first that explains itself, and stops what still runs.
+func (m *Machine) fail(now time.Time, c Cause) []Effect {
+	if m.state != Canceling && (m.cause == nil || m.cause.secondary && !c.secondary) {
+		m.cause = &c
+	}
+	if m.state == Failing || m.state == Canceling {
+		return m.settle(now)
+	}
+	return m.stop(now, Failing, "the job failed")
+}
+
+func (m *Machine) onCancel(now time.Time, ev Cancel) []Effect {
+	if m.state == Failing || m.state == Canceling {
+		return nil
+	}
+	m.cause = nil
+	return m.stop(now, Canceling, ev.Reason)
+}
+
+// stop tells every task to end.
+func (m *Machine) stop(now time.Time, to State, reason string) (out []Effect) {
+	if m.state == Waiting {
+		out = append(out, WithdrawSlots{m.bulk})
+	}
+	out = append(out, m.become(now, to))
+	m.deadline = now.Add(m.cfg.CancelTimeout)
+	for i := range m.execs {
+		switch s := m.execs[i].state; {
+		case s < cluster.Deploying:
+			m.set(now, i, cluster.Canceled)
+		case s < cluster.Canceling:
+			m.set(now, i, cluster.Canceling)
+		}
+	}
+	for _, agent := range m.agentsInOrder() {
+		if ids := m.canceling(agent); len(ids) > 0 {
+			out = append(out, CancelTasks{agent, ids, reason})
+		}
+	}
+	return append(out, m.settle(now)...)
+}
+
+// agentsInOrder returns the agents that have slots of the job, in the order of the slots.
+func (m *Machine) agentsInOrder() (ids []cluster.AgentID) {
+	seen := map[cluster.AgentID]bool{}
+	for i := range m.slots {
+		if id := m.slots[i].ID.Agent; !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (m *Machine) canceling(agent cluster.AgentID) (ids []cluster.ExecutionID) {
+	for _, i := range m.byAgent[agent] {
+		if m.execs[i].state == cluster.Canceling {
+			ids = append(ids, m.execs[i].id)
+		}
+	}
+	return ids
+}
+
+// giveUp ends the wait for agents that don't stop their tasks.
+func (m *Machine) giveUp() (out []Effect) {
+	if m.gaveUp {
+		return nil
+	}
+	m.gaveUp = true
+	for _, agent := range m.agentsInOrder() {
+		if n := len(m.canceling(agent)); n > 0 {
+			out = append(out, GiveUp{agent, fmt.Sprintf("it did not stop %d of its tasks within %v", n, m.cfg.CancelTimeout)})
+		}
+	}
+	return out
+}
+
+// settle ends the job, or its attempt, when the last task has ended.
+func (m *Machine) settle(now time.Time) []Effect {
+	if m.open > 0 {
+		return nil
+	}
+	var out []Effect
+	if len(m.slots) > 0 && !m.released {
+		m.released = true
+		out = append(out, ReleaseSlots{allocations(m.slots)})
+	}
+	switch m.state {
+	case Running:
+		return append(out, m.become(now, Finished))
+	case Canceling:
+		return append(out, m.become(now, Canceled))
+	}
+	if delay, again := m.cfg.Restart.Next(m.attempt, *m.cause); again {
+		out = append(out, m.become(now, Restarting))
+		m.deadline = now.Add(delay)
+		return out
+	}
+	return append(out, m.become(now, Failed))
+}
