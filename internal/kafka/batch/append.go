@@ -75,8 +75,13 @@ func appendRecord(dst []byte, r *Record, dt, do int64) []byte {
 	dst = binary.AppendVarint(dst, do)
 	dst = appendBytes(dst, r.Key)
 	dst = appendBytes(dst, r.Value)
-	dst = binary.AppendVarint(dst, int64(len(r.Headers)))
-	for _, h := range r.Headers {
+	return AppendHeaders(dst, r.Headers)
+}
+
+// AppendHeaders appends headers with their number, as Headers reads them.
+func AppendHeaders(dst []byte, headers []RecordHeader) []byte {
+	dst = binary.AppendVarint(dst, int64(len(headers)))
+	for _, h := range headers {
 		dst = binary.AppendVarint(dst, int64(len(h.Key)))
 		dst = append(dst, h.Key...)
 		dst = appendBytes(dst, h.Value)

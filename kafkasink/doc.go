@@ -1,0 +1,18 @@
+// Package kafkasink writes Kafka topics:
+//
+//	heddle.To(counts, kafkasink.Topic("counts"), heddle.JSON[Count]())
+//
+// Which brokers, and with what security, is configuration: see package kafkasource.
+//
+// Every record is written at least once: acknowledged by all replicas in sync, by an idempotent producer, and waited for
+// before a job ends. A record that can't be delivered fails the job.
+//
+// # Keys
+//
+// A format of package heddle makes values alone. WithKey adds a key, which also decides about the partition, as in Kafka's own clients;
+// records without a key go to the partitions in turn, a batch each:
+//
+//	format := kafkasink.WithKey(heddle.JSON[Count](), func(c Count) string { return c.User })
+//
+// RecordFormat sets key, value, headers and timestamp.
+package kafkasink

@@ -1,0 +1,242 @@
+package kafkasource
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/kafka"
+)
+
+const (
+	defaultDiscovery = 5 * time.Minute
+	startTimeout     = 30 * time.Second // to look at the topics before the job starts
+	discoverTimeout  = 30 * time.Second // to look at them again
+	retryDiscovery   = 10 * time.Second // after a discovery that came to nothing
+)
+
+// enumerator finds partitions. One goroutine of the master uses it.
+type enumerator struct {
+	src      *Source
+	client   *kafka.Client
+	interval time.Duration // ≤ 0: only once
+	warn     func(string)
+
+	found  []flow.Split // by the first look, not yet given out
+	given  bool         // the first look was given out
+	known  map[kafka.TP]bool
+	failed int // discoveries in a row that came to nothing
+}
+
+func newEnumerator(ctx context.Context, s *Source, env flow.EnumeratorEnv) (*enumerator, error) {
+	cfg, err := s.config(env.Option)
+	if err != nil {
+		return nil, err
+	}
+	e := &enumerator{src: s, interval: defaultDiscovery, warn: env.Warn, known: map[kafka.TP]bool{}}
+	if v, ok := env.Option(kafka.OptDiscoveryInterval); ok && v != "" {
+		if e.interval, err = time.ParseDuration(v); err != nil {
+			return nil, fmt.Errorf("%s is %q: want a duration such as 5m, or 0 for never", kafka.OptDiscoveryInterval, v)
+		}
+	}
+	if s.discovery != nil {
+		e.interval = *s.discovery
+	}
+	if s.Bounded() {
+		e.interval = 0
+	}
+	if e.client, err = kafka.NewClient(cfg); err != nil {
+		return nil, fmt.Errorf("cannot set up %s: %w", s.Describe(), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if e.found, err = e.first(ctx); err != nil {
+		e.client.Close()
+		return nil, fmt.Errorf("cannot read %s: %w", s.Describe(), err)
+	}
+	return e, nil
+}
+
+// Discover implements flow.Enumerator.
+func (e *enumerator) Discover(ctx context.Context) (flow.Discovery, error) {
+	d := flow.Discovery{Final: e.interval <= 0, Next: e.interval}
+	if !e.given {
+		e.given = true
+		d.Added, e.found = e.found, nil
+		return d, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	added, err := e.again(ctx)
+	if err != nil {
+		e.failed++
+		e.warn(fmt.Sprintf("cannot look for new partitions of %s (%d times in a row), trying again: %v", e.src.Describe(), e.failed, err))
+		d.Next = min(e.interval, retryDiscovery)
+		return d, nil
+	}
+	e.failed = 0
+	d.Added = added
+	return d, nil
+}
+
+// Owner implements flow.Enumerator.
+func (e *enumerator) Owner(s flow.Split, readers int) int {
+	state, err := parseSplit(s)
+	if err != nil {
+		panic(err) // it is our own
+	}
+	return owner(state.TP, readers)
+}
+
+// Close implements flow.Enumerator.
+func (e *enumerator) Close() error {
+	e.client.Close()
+	return nil
+}
+
+// first looks at the topics, and fails where one is missing or a position can't be had.
+func (e *enumerator) first(ctx context.Context) ([]flow.Split, error) {
+	tps, err := e.list(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	starts, stops, err := e.resolve(ctx, tps)
+	if err != nil {
+		return nil, err
+	}
+	splits := make([]flow.Split, 0, len(tps))
+	for _, tp := range tps {
+		e.known[tp] = true
+		stop := int64(noStop)
+		if stops != nil {
+			stop = stops[tp]
+		}
+		splits = append(splits, splitState{TP: tp, Start: starts[tp], Stop: stop}.split())
+	}
+	return splits, nil
+}
+
+// resolve turns Start and Stop into offsets, and checks those that the author gave.
+func (e *enumerator) resolve(ctx context.Context, tps []kafka.TP) (starts, stops map[kafka.TP]int64, err error) {
+	var at ends
+	if at.first, err = e.client.Offsets(ctx, queriesAt(tps, kafka.Earliest), false); err != nil {
+		return nil, nil, err
+	}
+	if at.last, err = e.client.Offsets(ctx, queriesAt(tps, kafka.Latest), !e.src.uncommitted); err != nil {
+		return nil, nil, err
+	}
+	lookUp := func(p Position, stop bool) (map[kafka.TP]int64, error) {
+		found, err := e.client.Offsets(ctx, p.queries(tps), !e.src.uncommitted)
+		if err != nil {
+			return nil, err
+		}
+		return p.resolve(tps, at, found, stop)
+	}
+	if starts, err = lookUp(e.src.start, false); err != nil {
+		return nil, nil, fmt.Errorf("cannot start at %v: %w", e.src.start, err)
+	}
+	for _, tp := range tps {
+		if o := starts[tp]; e.src.start.kind == offsets && (o < at.first[tp] || o > at.last[tp]) && e.src.onLoss == kafka.FailOnLoss {
+			return nil, nil, fmt.Errorf("cannot start at offset %d of %s: it has offsets %d to %d", o, tp, at.first[tp], at.last[tp])
+		}
+	}
+	if !e.src.Bounded() {
+		return starts, nil, nil
+	}
+	if stops, err = lookUp(e.src.stop, true); err != nil {
+		return nil, nil, fmt.Errorf("cannot stop at %v: %w", e.src.stop, err)
+	}
+	return starts, stops, nil
+}
+
+func queriesAt(tps []kafka.TP, time int64) []kafka.OffsetQuery {
+	out := make([]kafka.OffsetQuery, len(tps))
+	for i, tp := range tps {
+		out[i] = kafka.OffsetQuery{TP: tp, Time: time}
+	}
+	return out
+}
+
+// again looks for partitions that were not there before. They are read from their earliest record.
+func (e *enumerator) again(ctx context.Context) ([]flow.Split, error) {
+	tps, err := e.list(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	tps = slices.DeleteFunc(tps, func(tp kafka.TP) bool { return e.known[tp] })
+	starts, err := e.client.Offsets(ctx, queriesAt(tps, kafka.Earliest), false)
+	if err != nil {
+		return nil, err
+	}
+	var added []flow.Split
+	for _, tp := range tps {
+		e.known[tp] = true
+		added = append(added, splitState{TP: tp, Start: starts[tp], Stop: noStop}.split())
+	}
+	return added, nil
+}
+
+// list returns the partitions to read, in order.
+func (e *enumerator) list(ctx context.Context, strict bool) ([]kafka.TP, error) {
+	s := e.src
+	md, err := e.client.Metadata(ctx, s.topics...) // none named: all
+	if err != nil {
+		return nil, err
+	}
+	var out []kafka.TP
+	for _, name := range slices.Sorted(maps.Keys(md.Topics)) {
+		t := md.Topics[name]
+		if s.pattern != nil && (t.Internal || !s.pattern.MatchString(name) || s.exclude != nil && s.exclude.MatchString(name)) {
+			continue
+		}
+		if t.Err != nil {
+			if errors.Is(t.Err, kafka.ErrUnknownTopic) {
+				return nil, fmt.Errorf("topic %q does not exist at %s, or our user may not describe it: create it, or use kafkasource.Pattern for topics that come later", name, brokersOf(md))
+			}
+			return nil, fmt.Errorf("cannot look at topic %q: %w", name, t.Err)
+		}
+		for _, p := range t.Partitions {
+			out = append(out, kafka.TP{Topic: name, Partition: p.ID})
+		}
+	}
+	if s.partitions != nil {
+		return e.only(out, strict)
+	}
+	for _, name := range s.topics {
+		if _, ok := md.Topics[name]; !ok {
+			return nil, fmt.Errorf("topic %q is missing in the answer of %s", name, brokersOf(md))
+		}
+	}
+	return out, nil
+}
+
+// only picks the partitions that the author named.
+func (e *enumerator) only(have []kafka.TP, strict bool) ([]kafka.TP, error) {
+	var out []kafka.TP
+	for _, topic := range e.src.topics {
+		for _, n := range e.src.partitions[topic] {
+			tp := kafka.TP{Topic: topic, Partition: n}
+			switch {
+			case slices.Contains(out, tp):
+			case slices.Contains(have, tp):
+				out = append(out, tp)
+			case strict:
+				return nil, fmt.Errorf("partition %d of topic %q does not exist", n, topic)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b kafka.TP) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return out, nil
+}
+
+func brokersOf(md *kafka.Metadata) string {
+	return strings.Join(slices.Sorted(maps.Values(md.Brokers)), ", ")
+}
