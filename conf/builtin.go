@@ -1,5 +1,11 @@
 package conf
 
+import (
+	"fmt"
+
+	"github.com/heddle-stream/heddle"
+)
+
 // builtin are the options of Heddle itself, in the order of the reference page: by the part of the name
 // before the first dot, in order of use.
 var builtin = []Option{
@@ -62,12 +68,14 @@ var builtin = []Option{
 		Doc: "Size of a segment: what credit counts and a data frame carries at most."},
 	{Name: "exchange.memory", Type: Bytes, Default: "64MiB", Min: "1MiB",
 		Doc: "Memory for all segments of an agent."},
-	{Name: "exchange.exclusive", Type: Int, Default: "2", Unit: "segments", Min: "1", Max: "1024",
+	{Name: "exchange.exclusive", Type: Int, Default: "2", Unit: "segments", Min: "0", Max: "1024",
 		Doc: "Segments that each channel has for itself."},
-	{Name: "exchange.floating", Type: Int, Default: "8", Unit: "segments", Min: "0", Max: "65536",
-		Doc: "Segments that the channels of a gate share, beside their own."},
+	{Name: "exchange.floating", Type: Int, Default: "32", Unit: "segments", Min: "0", Max: "65536",
+		Doc: "Segments that a gate lends to channels with a backlog, beside their own."},
 	{Name: "exchange.max-per-channel", Type: Int, Default: "32", Unit: "segments", Min: "1", Max: "65536",
 		Doc: "Most segments that one channel may hold."},
+	{Name: "exchange.max-per-subpartition", Type: Int, Default: "32", Unit: "segments", Min: "1", Max: "65536",
+		Doc: "Most segments that a producer may fill ahead for one consumer."},
 	{Name: "exchange.max-connections", Type: Int, Default: "1", Unit: "connections", Min: "1", Max: "64",
 		Doc: "Connections between two agents. More help where one core cannot serve a link."},
 	{Name: "exchange.connect-timeout", Type: Duration, Default: "10s", Min: "10ms",
@@ -84,6 +92,35 @@ var builtin = []Option{
 		Doc: "After such a silence, a connection is probed."},
 	{Name: "exchange.keepalive-timeout", Type: Duration, Default: "30s", Min: "20ms",
 		Doc: "After such a silence, a connection counts as lost."},
+	{Name: "exchange.idle-timeout", Type: Duration, Default: "1m", Min: "10ms",
+		Doc: "After such a time without channels, a connection is closed."},
+
+	{Name: "kafka.brokers", Type: List,
+		Doc: "Brokers to reach the Kafka cluster by, as host:port; the others are found through them. A job's source or sink may name others."},
+	{Name: "kafka.client-id", Type: String, Default: "heddle",
+		Doc: "Name by which brokers know Heddle's connections, in their logs and quotas."},
+	{Name: "kafka.discovery-interval", Type: Duration, Default: "5m", Min: "0",
+		Doc: "How often a source looks for new partitions and topics. 0: only at the start."},
+	{Name: "kafka.unavailable-timeout", Type: Duration, Default: "2m", Min: "1s",
+		Doc: "How long a partition may stay without an answering leader before the job fails."},
+	{Name: "kafka.tls.enabled", Type: Bool, Default: "false",
+		Doc: "Whether connections to brokers are encrypted."},
+	{Name: "kafka.tls.ca-file", Type: String,
+		Doc: "PEM file of the authorities to trust. Unset: those of the system."},
+	{Name: "kafka.tls.cert-file", Type: String,
+		Doc: "PEM file of the client's certificate, for mutual TLS."},
+	{Name: "kafka.tls.key-file", Type: String,
+		Doc: "PEM file of that certificate's key."},
+	{Name: "kafka.tls.server-name", Type: String,
+		Doc: "Name expected in a broker's certificate. Unset: the host it is dialed by."},
+	{Name: "kafka.sasl.mechanism", Type: Enum, Values: []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
+		Doc: "How to authenticate to brokers. Unset: not at all."},
+	{Name: "kafka.sasl.user", Type: String,
+		Doc: "User to authenticate as."},
+	{Name: "kafka.sasl.password", Type: String, Secret: true,
+		Doc: "Password of that user."},
+	{Name: "kafka.sasl.password-file", Type: String,
+		Doc: "File that holds the password, for hosts where it must not be in a configuration. It is read where it is used: on every host."},
 
 	{Name: "log.level", Type: Enum, Default: "info", Values: []string{"debug", "info", "warn", "error"},
 		Doc: "Least level that the logs of ApplicationMaster and agents hold."},
@@ -91,7 +128,20 @@ var builtin = []Option{
 		Doc: "Form of those logs."},
 }
 
-// Builtin returns the registry of Heddle's own options and those given beside them.
-func Builtin(connectors ...Option) (*Registry, error) {
-	return NewRegistry(append(builtin[:len(builtin):len(builtin)], connectors...)...)
+// Builtin returns the registry of Heddle's own options and those that the linked connectors have declared.
+func Builtin() (*Registry, error) {
+	all := builtin[:len(builtin):len(builtin)]
+	for _, d := range heddle.DeclaredOptions() {
+		t, ok := declaredTypes[d.Type]
+		if !ok {
+			return nil, fmt.Errorf("cannot declare option %s: there is no type %q", d.Name, d.Type)
+		}
+		all = append(all, Option{Name: d.Name, Type: t, Default: d.Default, Unit: d.Unit, Doc: d.Doc, Secret: d.Secret})
+	}
+	return NewRegistry(all...)
+}
+
+var declaredTypes = map[heddle.OptionType]Type{
+	heddle.StringOption: String, heddle.BoolOption: Bool, heddle.IntOption: Int,
+	heddle.DurationOption: Duration, heddle.BytesOption: Bytes, heddle.ListOption: List,
 }
