@@ -90,27 +90,40 @@ func (a *agent) loop(ctx context.Context) (reason string, err error) {
 		case <-ctx.Done():
 			return "told to end by a signal", nil
 		case <-tick.C:
-			a.watchCancelled()
-			if a.link == nil {
-				continue
+			// What has come already counts before silence is judged: this process may have been the one that slept.
+			if done, reason, err := a.apply(ctx, tick); done {
+				return reason, err
 			}
-			if silence := time.Since(a.heard); silence > a.timeout {
-				a.dropLink(ctx, fmt.Errorf("no word from it for %v", silence.Round(time.Millisecond)))
-				continue
-			}
-			a.heartbeat()
+			a.beat(ctx)
 		case <-a.events.signal:
-			var done bool
-			for _, ev := range a.events.take() { // to the end: tasks' ends among them must not be missed
-				if over, why, failed := a.handle(ctx, ev, tick); over && !done {
-					done, reason, err = true, why, failed
-				}
-			}
-			if done {
+			if done, reason, err := a.apply(ctx, tick); done {
 				return reason, err
 			}
 		}
 	}
+}
+
+// apply handles all events that are there: to the end, so that no task's end among them is missed.
+func (a *agent) apply(ctx context.Context, tick *time.Ticker) (done bool, reason string, err error) {
+	for _, ev := range a.events.take() {
+		if over, why, failed := a.handle(ctx, ev, tick); over && !done {
+			done, reason, err = true, why, failed
+		}
+	}
+	return done, reason, err
+}
+
+// beat does what is due every heartbeat interval.
+func (a *agent) beat(ctx context.Context) {
+	a.watchCancelled()
+	if a.link == nil {
+		return
+	}
+	if silence := time.Since(a.heard); silence > a.timeout {
+		a.dropLink(ctx, fmt.Errorf("no word from it for %v", silence.Round(time.Millisecond)))
+		return
+	}
+	a.heartbeat()
 }
 
 // handle applies one event. done says that the agent ends.

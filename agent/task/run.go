@@ -34,6 +34,9 @@ func (t *Task) Run(ctx context.Context) Result {
 	if err == nil {
 		return Result{State: cluster.Finished}
 	}
+	if ctx.Err() != nil {
+		t.Cancel() // functions may have seen the context's end before the task did
+	}
 	cancelled := t.cancelled.Load()
 	failure := failureOf(err, t.current)
 	cause := error(failure)
