@@ -256,14 +256,15 @@ func (p *memoryPartition) Fail(err error) {
 	}
 }
 
-// Release implements Partition. What consumers have not taken they can still take.
+// Release implements Partition. What consumers have not taken they can still take; of a failure they still learn.
 func (p *memoryPartition) Release() {
 	p.mu.Lock()
 	p.released = true
+	failed := p.err != nil
 	p.mu.Unlock()
 	p.memory.mu.Lock()
 	defer p.memory.mu.Unlock()
-	if p.memory.parts[p.id] == p && p.memory.limit > 0 {
+	if p.memory.parts[p.id] == p && p.memory.limit > 0 && !failed {
 		delete(p.memory.parts, p.id)
 	}
 }

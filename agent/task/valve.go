@@ -61,9 +61,9 @@ func (v *valve) watermark(s *channelState, t int64) error {
 	if t <= s.watermark {
 		return nil
 	}
-	held := s.watermark == v.last // only a channel at the minimum can hold it back
+	held := s.watermark == v.last // only a channel at the minimum holds it back: the least of the aligned ones is last
 	s.watermark = t
-	if !s.aligned {
+	if !s.aligned { // it was behind
 		if t < v.last {
 			return nil
 		}
@@ -89,11 +89,16 @@ func (v *valve) becomeActive(s *channelState) error {
 	}
 	s.idle = false
 	s.aligned = s.watermark >= v.last
-	if !v.idle {
-		return nil
+	if v.idle {
+		v.idle = false
+		if err := v.out.Control(flow.Control{Kind: flow.Active}); err != nil {
+			return err
+		}
 	}
-	v.idle = false
-	return v.out.Control(flow.Control{Kind: flow.Active})
+	if s.aligned {
+		return v.raise(v.least()) // it may be ahead, and the only one that takes part
+	}
+	return nil
 }
 
 func (v *valve) end(s *channelState) error {
