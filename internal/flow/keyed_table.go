@@ -103,7 +103,6 @@ func (t *keyTable[K]) slotOf(k K) uint32 {
 
 func (t *keyTable[K]) insert(k K) uint32 {
 	checkKey(k)
-	t.keep.keep(&k)
 	var s uint32
 	if n := len(t.free); n > 0 {
 		s, t.free = t.free[n-1], t.free[:n-1]
@@ -112,7 +111,8 @@ func (t *keyTable[K]) insert(k K) uint32 {
 		s = uint32(len(t.keys))
 		t.keys, t.uses = append(t.keys, k), append(t.uses, 0)
 	}
-	t.slots[k] = s
+	t.keep.keep(&t.keys[s])
+	t.slots[t.keys[s]] = s
 	return s
 }
 
@@ -123,5 +123,13 @@ func checkKey[K comparable](k K) {
 	}
 }
 
-// len is the number of keys that have a slot.
-func (t *keyTable[K]) len() int { return len(t.slots) }
+// live returns the slots that keys have.
+func (t *keyTable[K]) live() []uint32 {
+	slots := make([]uint32, 0, len(t.slots))
+	for s, n := range t.uses {
+		if n > 0 {
+			slots = append(slots, uint32(s))
+		}
+	}
+	return slots
+}

@@ -75,14 +75,16 @@ type sideEnv struct {
 	b *base
 }
 
+func (e sideEnv) sideBase() *base { return e.b }
+
 // EmitFrom emits v into the side output tag of the operator that env is of, with the time of the record at hand.
 // It is for use within the operator's function only. An error means that the task is failing.
 func EmitFrom[U any](env Env, tag string, v U) error {
-	e, ok := env.(sideEnv)
+	e, ok := env.(interface{ sideBase() *base })
 	if !ok {
 		return fmt.Errorf("cannot emit into side output %q: this operator has none", tag)
 	}
-	b := e.b
+	b := e.sideBase()
 	if b.err != nil {
 		return b.err
 	}

@@ -1,5 +1,11 @@
 package flow
 
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+)
+
 // timers are the timers of an operator in one time domain, each for a slot of its key table and a time.
 // Setting the same timer twice sets it once. They fire in order of time, then of being set.
 type timers struct {
@@ -105,4 +111,55 @@ func (t *timers) drop() {
 		h[i], h[c] = h[c], h[i]
 		i = c
 	}
+}
+
+// Names of timers among an operator's states.
+const (
+	eventTimers = "#event-timers"
+	clockTimers = "#processing-timers"
+)
+
+// slotTimers are timers in order of slots, for a snapshot. An entry is the time as 8 bytes, little-endian.
+type slotTimers struct {
+	name string
+	list []timerEntry
+}
+
+func (t *timers) bySlot(name string) *slotTimers {
+	list := make([]timerEntry, 0, len(t.set))
+	for k, seq := range t.set {
+		list = append(list, timerEntry{k.time, seq, k.slot})
+	}
+	slices.SortFunc(list, func(a, b timerEntry) int {
+		if a.slot != b.slot {
+			return int(int64(a.slot) - int64(b.slot))
+		}
+		if a.less(b) {
+			return -1
+		}
+		return 1
+	})
+	return &slotTimers{name, list}
+}
+
+func (s *slotTimers) snapshot(slot uint32, b []byte, put func([]byte) error) ([]byte, error) {
+	i, _ := slices.BinarySearchFunc(s.list, slot, func(e timerEntry, slot uint32) int { return int(int64(e.slot) - int64(slot)) })
+	for ; i < len(s.list) && s.list[i].slot == slot; i++ {
+		b = binary.LittleEndian.AppendUint64(b[:0], uint64(s.list[i].time))
+		if err := put(b); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+var errTimer = errors.New("a timer is not 8 bytes")
+
+// restore sets the timer that snapshot wrote.
+func (t *timers) restore(slot uint32, b []byte) error {
+	if len(b) != 8 {
+		return errTimer
+	}
+	t.add(slot, int64(binary.LittleEndian.Uint64(b)))
+	return nil
 }

@@ -94,10 +94,9 @@ type windowBase[K comparable, T, A, R any] struct {
 	dropped *Counter // late records
 	table   windowTable
 
-	wm      int64 // the watermark; by processing time, the clock less one
-	lastWM  int64 // the last watermark of the input but MaxTime
-	pushing bool  // consumers run, not the author's functions: a panic is theirs
-	nlate   int64
+	wm     int64 // the watermark; by processing time, the clock less one
+	lastWM int64 // the last watermark of the input but MaxTime
+	nlate  int64
 }
 
 // windowTable is the part of a window operator that differs: how it holds accumulators.

@@ -75,8 +75,7 @@ func (o *windowOp[K, T, A, R]) add(recs []T, times []int64, t int64) (err error)
 		k := o.key(recs[i])
 		j, ok := p.index[k]
 		if !ok {
-			o.keepKey.keep(&k)
-			j = p.add(k, o.agg.Zero())
+			j = p.add(k, o.agg.Zero(), o.keepKey)
 		}
 		if acc := &p.accs[j]; o.keepAcc.fn == nil {
 			*acc = o.agg.Add(*acc, recs[i])
@@ -218,7 +217,7 @@ func (o *windowOp[K, T, A, R]) merge(first *pane[K, A], end int64) *pane[K, A] {
 		for j, k := range p.keys {
 			at, ok := m.index[k]
 			if !ok {
-				at = m.add(k, o.agg.Zero())
+				at = m.add(k, o.agg.Zero(), keeper[K]{})
 			}
 			m.accs[at] = o.agg.Merge(m.accs[at], p.accs[j])
 		}

@@ -69,11 +69,12 @@ func (d *pane[K, A]) reset() {
 	d.keys, d.accs = d.keys[:0], d.accs[:0]
 }
 
-// add gives k, which the pane keeps, the next place.
-func (d *pane[K, A]) add(k K, acc A) uint32 {
+// add gives k the next place.
+func (d *pane[K, A]) add(k K, acc A, keep keeper[K]) uint32 {
 	checkKey(k)
 	j := uint32(len(d.keys))
-	d.index[k] = j
 	d.keys, d.accs = append(d.keys, k), append(d.accs, acc)
+	keep.keep(&d.keys[j])
+	d.index[d.keys[j]] = j
 	return j
 }

@@ -21,7 +21,7 @@ import (
 // What comes out follows: results "key [start, end) sum @time", late records after "late:", controls after a dash.
 func TestWindowScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/window", func(t *testing.T, path string) {
-		var c *windowConversation
+		var c *conversation
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "windows":
@@ -100,38 +100,46 @@ func scriptTime(s string) int64 {
 	return t.UnixMilli()
 }
 
-type windowConversation struct {
+// conversation is an operator on events whose outputs are noted.
+type conversation struct {
 	log  strings.Builder
 	rt   *testRuntime
 	inst Instance
 	in   Out[event]
 }
 
-func newWindowConversation(t *testing.T, s *WindowSpec) *windowConversation {
-	c := &windowConversation{rt: newTestRuntime()}
-	sides := &Sides{tags: []string{LateTag}, ports: []int{1}}
+// newConversation opens an operator with results of type U and a side output of late events.
+func newConversation[U any](t *testing.T, f Factory, show func(U) string) *conversation {
+	c := &conversation{rt: newTestRuntime()}
+	main := &logOut[U]{log: &c.log, show: show}
+	late := &logOut[event]{log: &c.log, prefix: "late: ", show: func(e event) string { return fmt.Sprintf("%s %d", e.Key, e.N) }}
+	c.inst = start(t, f, c.rt, Out[U](main), Out[event](late))
+	c.in = c.inst.Inputs[0].(Out[event])
+	return c
+}
+
+// lateSides routes late records to port 1.
+func lateSides() *Sides { return &Sides{tags: []string{LateTag}, ports: []int{1}} }
+
+func newWindowConversation(t *testing.T, s *WindowSpec) *conversation {
 	show := func(w Windowed[string, int64]) string {
 		if s.Kind == CalendarWindow {
 			return fmt.Sprintf("%s [%s, %s) %d", w.Key, w.Start, w.End, w.Value)
 		}
 		return fmt.Sprintf("%s [%s, %s) %d", w.Key, showTime(int64(w.Start)), showTime(int64(w.End)), w.Value)
 	}
-	main := &logOut[Windowed[string, int64]]{log: &c.log, show: show}
-	late := &logOut[event]{log: &c.log, prefix: "late: ", show: func(e event) string { return fmt.Sprintf("%s %d", e.Key, e.N) }}
-	f := NewWindow(WindowParams[string, event, int64, int64]{Spec: s, Key: eventKey, Agg: sumEvents{}, Sides: sides})
-	c.inst = start(t, f, c.rt, Out[Windowed[string, int64]](main), Out[event](late))
-	c.in = c.inst.Inputs[0].(Out[event])
-	return c
+	p := WindowParams[string, event, int64, int64]{Spec: s, Key: eventKey, Agg: sumEvents{}, Sides: lateSides()}
+	return newConversation(t, NewWindow(p), show)
 }
 
 // take returns what was said since the last call.
-func (c *windowConversation) take() string {
+func (c *conversation) take() string {
 	s := c.log.String()
 	c.log.Reset()
 	return s
 }
 
-func (c *windowConversation) say(line string) error {
+func (c *conversation) say(line string) error {
 	f := strings.Fields(line)
 	switch f[0] {
 	case "wm":
