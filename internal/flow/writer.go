@@ -119,15 +119,20 @@ func (w *writer[T]) spread(b Batch[T]) error {
 		}
 		return nil
 	}
-	piece := (len(b.Recs) + w.cfg.Channels - 1) / w.cfg.Channels
-	for len(b.Recs) > 0 {
-		n := min(piece, len(b.Recs))
+	each, more := len(b.Recs)/w.cfg.Channels, len(b.Recs)%w.cfg.Channels
+	first := w.next
+	for i := 0; len(b.Recs) > 0; i++ {
+		n := each
+		if i < more {
+			n++
+		}
 		if err := w.fill(w.next, Batch[T]{Recs: b.Recs[:n], Times: headTimes(b.Times, n)}); err != nil {
 			return err
 		}
 		w.turn()
 		b = tail(b, n)
 	}
+	w.next = (first + more) % w.cfg.Channels // the next batch begins with those that got one less
 	return nil
 }
 
