@@ -64,7 +64,8 @@ type channel struct {
 	nextSeq uint32
 	inReady bool
 	waits   bool // is in hungry
-	dead    bool // ended or failed
+	whole   bool // its end has been received: it can't fail any more
+	dead    bool // its end has been taken, or it has failed
 }
 
 // inItem is a received segment or, with seg nil, an event.
@@ -237,9 +238,13 @@ func (g *Gate) Recycle(it Item) {
 		return
 	}
 	var hungry *channel
-	if ch.ledger.Recycle() {
+	waiting := g.hungry.len() > 0
+	if ch.ledger.Recycle(waiting) {
 		g.account.Repay(1)
+	}
+	if waiting {
 		hungry = g.feedLocked()
+		g.borrowLocked(ch)
 	}
 	grants := [2]grant{ch.announceLocked()}
 	if hungry != nil && hungry != ch {
@@ -314,7 +319,7 @@ func (g *Gate) receive(ch *channel, h wire.Header, seg *bufpool.Segment) {
 	}
 	err := ch.sequenceLocked(h)
 	if err == nil {
-		err = ch.ledger.Receive(h.Backlog)
+		err = ch.ledger.Receive(h.Backlog) // refuses what comes after the end, too: no credit is left
 	}
 	if err != nil {
 		g.mu.Unlock()
@@ -337,7 +342,11 @@ func (g *Gate) receiveEvent(ch *channel, h wire.Header, payload []byte) {
 		g.mu.Unlock()
 		return
 	}
-	if err := ch.sequenceLocked(h); err != nil {
+	err := ch.sequenceLocked(h)
+	if err == nil && ch.queue.len() >= maxQueue {
+		err = fmt.Errorf("%d events wait to be taken: more than a producer may send", ch.queue.len())
+	}
+	if err != nil {
 		g.mu.Unlock()
 		g.breach(ch, err)
 		return
@@ -346,6 +355,10 @@ func (g *Gate) receiveEvent(ch *channel, h wire.Header, payload []byte) {
 	g.borrowLocked(ch)
 	gr := ch.announceLocked()
 	n := ch.queue.len()
+	if h.Flags&wire.FlagEnd != 0 {
+		ch.whole = true
+		g.account.Repay(ch.ledger.End())
+	}
 	switch {
 	case h.Flags&wire.FlagPriority != 0:
 		i := 0
@@ -378,6 +391,9 @@ func (g *Gate) receiveBacklog(ch *channel, n uint32) {
 	gr.send()
 }
 
+// maxQueue bounds what a channel holds, since events need no credit.
+const maxQueue = 1 << 14
+
 func (ch *channel) sequenceLocked(h wire.Header) error {
 	if h.Seq != ch.nextSeq {
 		return fmt.Errorf("frame %d came where %d was due", h.Seq, ch.nextSeq)
@@ -403,14 +419,14 @@ func (g *Gate) breach(ch *channel, cause error) {
 	g.mu.Lock()
 	c, id := ch.conn, ch.id
 	g.mu.Unlock()
-	c.reject(ch, id, cause)
 	g.failChannel(ch, &RemoteError{Peer: c.peer, Op: "read partition " + ch.partition, Kind: cluster.Corrupt, Err: cause})
+	c.reject(ch, id, cause)
 }
 
 // failChannel makes err what Next returns from now on, unless the channel has ended.
 func (g *Gate) failChannel(ch *channel, err error) {
 	g.mu.Lock()
-	if ch.dead || g.closed {
+	if ch.dead || ch.whole || g.closed {
 		g.mu.Unlock()
 		return
 	}

@@ -109,10 +109,12 @@ func (p *Partition) Queued() int {
 	return p.queued
 }
 
-// Get returns an empty segment to fill for subpartition sub. It blocks until there is one.
+// Get returns an empty segment to fill for subpartition sub. It blocks until there is one, or ctx is done:
+// then it fails even if there is one, so that a producer whose consumers have all left, and which
+// is never held back, ends too.
 // The segment must be Put to the same subpartition.
 func (p *Partition) Get(ctx context.Context, sub int) (*bufpool.Segment, error) {
-	for {
+	for ctx.Err() == nil {
 		seg, err := p.tryGet(sub)
 		if seg != nil || err != nil {
 			return seg, err
@@ -120,9 +122,9 @@ func (p *Partition) Get(ctx context.Context, sub int) (*bufpool.Segment, error) 
 		select {
 		case <-p.free:
 		case <-ctx.Done():
-			return nil, &LocalError{Op: "get a segment of partition " + p.id, Kind: cluster.Cancelled, Err: context.Cause(ctx)}
 		}
 	}
+	return nil, &LocalError{Op: "get a segment of partition " + p.id, Kind: cluster.Cancelled, Err: context.Cause(ctx)}
 }
 
 // TryGet is Get, but returns nil where Get would block or fail. Then Wake is called once it is worth trying again.

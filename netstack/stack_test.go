@@ -42,9 +42,11 @@ func (w waker) wake() {
 	}
 }
 
-// next waits for an item.
-func next(g *Gate, w waker) (Item, error) {
-	timeout := time.After(20 * time.Second)
+// next waits for an item, long enough for any test that doesn't wait on purpose.
+func next(g *Gate, w waker) (Item, error) { return nextWithin(g, w, 20*time.Second) }
+
+func nextWithin(g *Gate, w waker, d time.Duration) (Item, error) {
+	timeout := time.After(d)
 	for {
 		it, ok, err := g.Next()
 		if ok || err != nil {
@@ -53,7 +55,7 @@ func next(g *Gate, w waker) (Item, error) {
 		select {
 		case <-w:
 		case <-timeout:
-			return Item{}, fmt.Errorf("nothing came for 20 s")
+			return Item{}, fmt.Errorf("nothing came for %v", d)
 		}
 	}
 }

@@ -5,7 +5,7 @@
 //
 // Invariants, for every channel at every moment:
 //
-//	ledger:  granted + pending + held = exclusive + floating ≤ max(max, exclusive)
+//	ledger:  granted + pending + held = exclusive + floating ≤ max(max, exclusive), until it has ended
 //	both:    window ≤ granted               (the difference is on its way: credit one way, data the other)
 //	both:    credits spent ≤ credits granted
 //
@@ -58,6 +58,7 @@ type Ledger struct {
 	pending  int // free and not yet announced
 	held     int // filled and not yet recycled
 	backlog  int // data frames the sender last said it has waiting
+	ended    bool
 }
 
 // NewLedger returns a ledger with all its exclusive segments granted: the initial credit of the request.
@@ -96,19 +97,30 @@ func (l *Ledger) Lend(n int) {
 	l.pending += n
 }
 
-// Recycle enters that the consumer is done with one segment.
-// It reports whether the channel gives a floating segment back instead of keeping it as credit.
-func (l *Ledger) Recycle() (repay bool) {
+// Recycle enters that the consumer is done with one segment. It reports whether the channel gives a
+// floating segment back instead of keeping it as credit: when it has enough, has ended, or others wait for one.
+func (l *Ledger) Recycle(contended bool) (repay bool) {
 	if l.held == 0 {
 		panic("credit: recycled more than received")
 	}
 	l.held--
-	if l.floating > 0 && l.granted+l.pending >= l.required() {
+	if l.floating > 0 && (contended || l.ended || l.granted+l.pending >= l.required()) {
 		l.floating--
 		return true
 	}
-	l.pending++
+	if !l.ended {
+		l.pending++
+	}
 	return false
+}
+
+// End enters that the sender has sent its last: credit is void. It returns how many floating segments
+// the channel gives back; those that the consumer still holds come back by Recycle.
+func (l *Ledger) End() (repay int) {
+	kept := min(l.floating, l.held)
+	repay = l.floating - kept
+	*l = Ledger{exclusive: l.exclusive, max: l.max, floating: kept, held: l.held, ended: true}
+	return repay
 }
 
 // Announce returns the credits to announce now, and enters them as granted. This is the one rule that

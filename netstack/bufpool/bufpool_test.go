@@ -1,0 +1,128 @@
+package bufpool
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+func TestGuarantees(t *testing.T) {
+	p := New(1024, 10)
+	a, err := p.Open("a", 4, 1, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Borrow(100); got != 6 {
+		t.Errorf("borrowed %d, want 1 of its own and the 5 that nobody set aside", got)
+	}
+	b, err := p.Open("b", 5, 0, 0)
+	if err != nil {
+		t.Fatalf("floating segments kept out a guarantee: %v", err)
+	}
+	if got := b.Borrow(1); got != 0 {
+		t.Errorf("borrowed %d over its limit", got)
+	}
+	a.Repay(6)
+	if got := a.Borrow(3); got != 1 {
+		t.Errorf("borrowed %d, want its own one only: the rest is set aside for b", got)
+	}
+	_, err = p.Open("gate g of 3 channels", 6, 0, 0)
+	if e, ok := errors.AsType[*MemoryError](err); !ok || e.Need != 6 || e.Have != 0 || e.Total != 10 {
+		t.Errorf("got %v", err)
+	}
+	for _, part := range []string{"gate g of 3 channels", "needs 6 segments", "0 of 10", "exchange.memory", "16384"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %q", err, part)
+		}
+	}
+	a.Close()
+	a.Close()
+	b.Close()
+	if s := p.Stats(); s.Reserved != 0 || s.Floating != 0 || s.Used != 0 {
+		t.Errorf("after all is closed: %+v", s)
+	}
+}
+
+func TestSegments(t *testing.T) {
+	for _, size := range []int{8, 1000, 32744} {
+		p := New(size, 3)
+		seen := map[*byte]bool{}
+		for range 5 { // two beyond the total
+			s := p.Get()
+			b := s.Bytes()
+			if len(b) != size || cap(b) != size || uintptr(unsafe.Pointer(&b[0]))%64 != 0 || seen[&b[0]] {
+				t.Fatalf("size %d: segment of %d bytes at %p", size, len(b), &b[0])
+			}
+			seen[&b[0]] = true
+			f := s.Frame(24, size)
+			if &f[24] != &b[0] || len(f) != size+24 {
+				t.Error("header does not lie before the payload")
+			}
+			if r := s.Read(0, size+TailRoom); &r[0] != &b[0] {
+				t.Error("read room is not the payload's")
+			}
+		}
+		if s := p.Stats(); s.Used != 5 || s.Made != 5 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// TestAccounting holds random histories of accounts against a plain count.
+func TestAccounting(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.IntRange(1, 50).Draw(t, "total")
+		p := New(64, total)
+		type user struct {
+			a         *Account
+			need, out int
+		}
+		var users []*user
+		reserved := 0
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if len(users) == 0 || rapid.IntRange(0, 3).Draw(t, "op") == 0 {
+				ex, own, most := rapid.IntRange(0, 10).Draw(t, "ex"), rapid.IntRange(0, 3).Draw(t, "own"), rapid.IntRange(0, 20).Draw(t, "max")
+				a, err := p.Open("u", ex, own, most)
+				if (err == nil) != (reserved+ex+own <= total) {
+					t.Fatalf("open %d+%d with %d of %d set aside: %v", ex, own, reserved, total, err)
+				}
+				if err == nil {
+					reserved += ex + own
+					users = append(users, &user{a: a, need: ex + own})
+				}
+				continue
+			}
+			i := rapid.IntRange(0, len(users)-1).Draw(t, "user")
+			u := users[i]
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			case 0, 1:
+				n := rapid.IntRange(0, 8).Draw(t, "n")
+				before := p.Stats().Floating
+				u.out += u.a.Borrow(n)
+				if after := p.Stats(); after.Floating > before && after.Reserved+after.Floating > total {
+					t.Fatalf("lent more than is there: %+v", after)
+				}
+			case 2, 3:
+				n := rapid.IntRange(0, u.out).Draw(t, "n")
+				u.a.Repay(n)
+				u.out -= n
+			case 4:
+				u.a.Close()
+				reserved -= u.need
+				users = append(users[:i], users[i+1:]...)
+			}
+			if s := p.Stats(); s.Reserved != reserved || s.Floating < 0 {
+				t.Fatalf("%+v, want %d set aside", s, reserved)
+			}
+		}
+		for _, u := range users {
+			u.a.Close()
+		}
+		if s := p.Stats(); s.Reserved != 0 || s.Floating != 0 {
+			t.Fatalf("at the end: %+v", s)
+		}
+	})
+}

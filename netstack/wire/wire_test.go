@@ -1,0 +1,227 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+)
+
+const maxData = 32744
+
+func nonce(b byte) (n [NonceSize]byte) {
+	for i := range n {
+		n[i] = b
+	}
+	return n
+}
+
+// frames holds one of each kind, with its golden bytes.
+var frames = []struct {
+	name   string
+	frame  []byte
+	golden string
+}{
+	{"data header", AppendHeader(nil, Header{Type: Data, Length: 0x7fe8, Channel: 3, Seq: 9, Backlog: 2}),
+		"HL\x0c\x00\xe8\x7f\x00\x00\x03\x00\x00\x00\x09\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00"},
+	{"event", append(AppendHeader(nil, Header{Type: Event, Flags: FlagPriority | FlagEnd, Length: 2, Channel: 1, Seq: 0xffffffff}), "ab"...),
+		"HL\x0d\x05\x02\x00\x00\x00\x01\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00ab"},
+	{"request", AppendRequest(nil, 7, PartitionRequest{Subpartition: 1, Credit: 2, Partition: "p-1"}),
+		"HL\x08\x00\x0d\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+			"\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00p-1"},
+	{"credit", AppendCredit(nil, []Grant{{1, 16}, {0x01020304, 1}}),
+		"HL\x09\x00\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+			"\x01\x00\x00\x00\x10\x00\x00\x00\x04\x03\x02\x01\x01\x00\x00\x00"},
+	{"error", AppendError(nil, 5, Fault{Code: NotFound, Kind: 3, Message: "no p"}),
+		"HL\x0f\x00\x08\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x03\x04\x00no p"},
+	{"greeting", AppendGreeting(nil, Greeting{MinVersion: 1, MaxVersion: 2, Features: 3, MaxData: maxData, Nonce: nonce('n'), Identity: "a-1"}),
+		"\x01\x00\x02\x00\x03\x00\x00\x00\xe8\x7f\x00\x00" + strings.Repeat("n", 32) + "\x03\x00a-1"},
+}
+
+func TestGolden(t *testing.T) {
+	for _, f := range frames {
+		if string(f.frame) != f.golden {
+			t.Errorf("%s: wrote\n%q, want\n%q", f.name, f.frame, f.golden)
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	h := Header{Type: Event, Flags: FlagCoalesce, Length: 12, Channel: 1 << 31, Seq: 77, Backlog: 5}
+	if got, err := ParseHeader(AppendHeader(nil, h), maxData); err != nil || got != h {
+		t.Errorf("header: got %+v, %v, want %+v", got, err, h)
+	}
+	r := PartitionRequest{Subpartition: 9, Credit: 4, Partition: strings.Repeat("x", MaxPartition)}
+	if got, err := ParseRequest(AppendRequest(nil, 1, r)[HeaderSize:]); err != nil || got != r {
+		t.Errorf("request: got %+v, %v, want %+v", got, err, r)
+	}
+	f := Fault{Code: Gone, Kind: 7, Message: "gone"}
+	if got, err := ParseError(AppendError(nil, 1, f)[HeaderSize:]); err != nil || got != f {
+		t.Errorf("error: got %+v, %v, want %+v", got, err, f)
+	}
+	g := Greeting{MinVersion: 1, MaxVersion: 3, MaxData: 9, Nonce: nonce(7), Identity: strings.Repeat("i", MaxIdentity)}
+	b := AppendGreeting(nil, g)
+	if got, n, err := ParseGreeting(append(b, "later"...)); err != nil || got != g || n != len(b) {
+		t.Errorf("greeting: got %+v, %d, %v, want %+v, %d", got, n, err, g, len(b))
+	}
+	rest := AppendCredit(nil, []Grant{{1, 2}, {3, 4}})[HeaderSize:]
+	for _, want := range []Grant{{1, 2}, {3, 4}} {
+		var got Grant
+		var err error
+		if got, rest, err = ParseGrant(rest); err != nil || got != want {
+			t.Errorf("grant: got %+v, %v, want %+v", got, err, want)
+		}
+	}
+}
+
+// parse parses a whole frame, or a greeting.
+func parse(name string, b []byte) error {
+	if name == "greeting" {
+		_, _, err := ParseGreeting(b)
+		return err
+	}
+	h, err := ParseHeader(b, maxData)
+	if err != nil {
+		return err
+	}
+	payload := b[HeaderSize:]
+	if h.Type != Data && len(payload) < int(h.Length) {
+		return ErrShort
+	}
+	switch h.Type {
+	case Request:
+		_, err = ParseRequest(payload)
+	case Error:
+		_, err = ParseError(payload)
+	case Credit:
+		for len(payload) > 0 && err == nil {
+			_, payload, err = ParseGrant(payload)
+		}
+	}
+	return err
+}
+
+func TestEveryPrefixFails(t *testing.T) {
+	for _, f := range frames {
+		if err := parse(f.name, f.frame); err != nil {
+			t.Errorf("%s: whole frame: %v", f.name, err)
+		}
+		for n := range f.frame {
+			if err := parse(f.name, f.frame[:n]); err == nil {
+				t.Errorf("%s cut to %d of %d bytes was accepted", f.name, n, len(f.frame))
+			}
+		}
+	}
+	request, fault := frames[2].frame[HeaderSize:], frames[4].frame[HeaderSize:]
+	for n := range request {
+		if _, err := ParseRequest(request[:n]); err == nil {
+			t.Errorf("request payload cut to %d bytes was accepted", n)
+		}
+	}
+	for n := range fault {
+		if _, err := ParseError(fault[:n]); err == nil {
+			t.Errorf("error payload cut to %d bytes was accepted", n)
+		}
+	}
+}
+
+func header(edit func(b []byte)) []byte {
+	b := AppendHeader(nil, Header{Type: Data, Length: 8, Channel: 1})
+	edit(b)
+	return b
+}
+
+func TestInvalid(t *testing.T) {
+	length := func(n uint32) func([]byte) {
+		return func(b []byte) { binary.LittleEndian.PutUint32(b[4:], n) }
+	}
+	control := func(typ Type, flags uint8, n uint32) []byte {
+		return AppendHeader(nil, Header{Type: typ, Flags: flags, Length: n})
+	}
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want error
+	}{
+		{"http", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), ErrMagic},
+		{"zeros", make([]byte, HeaderSize), ErrMagic},
+		{"data longer than agreed", header(length(maxData + 1)), ErrLength},
+		{"data of 4 GiB", header(length(1<<32 - 1)), ErrLength},
+		{"empty data", header(length(0)), ErrLength},
+		{"data with flags", header(func(b []byte) { b[3] = 1 }), ErrFlags},
+		{"event with unknown flags", control(Event, 0x80, 0), ErrFlags},
+		{"credit with flags", control(Credit, 1, 8), ErrFlags},
+		{"event too long", control(Event, 0, MaxControl+1), ErrLength},
+		{"hello too long", control(Hello, 0, MaxHandshake+1), ErrLength},
+		{"unknown type too long", control(200, 0, MaxControl+1), ErrLength},
+	} {
+		if _, err := ParseHeader(c.b, maxData); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
+		}
+	}
+	if h, err := ParseHeader(control(200, 0xff, 10), maxData); err != nil || h.Type.Known() {
+		t.Errorf("frame of an unknown type: got %+v, %v; want to be told its length, to skip it", h, err)
+	}
+	bad := map[string]error{}
+	_, bad["request with trailing bytes"] = ParseRequest(append(bytes.Clone(frames[2].frame[HeaderSize:]), 0))
+	_, bad["request without id"] = ParseRequest(make([]byte, 10))
+	_, bad["error with trailing bytes"] = ParseError(append(bytes.Clone(frames[4].frame[HeaderSize:]), 0))
+	_, _, bad["grant of nothing"] = ParseGrant([]byte{1, 0, 0, 0, 0, 0, 0, 0})
+	_, _, bad["grant to the connection"] = ParseGrant([]byte{0, 0, 0, 0, 1, 0, 0, 0})
+	_, _, bad["greeting with versions reversed"] = ParseGreeting(AppendGreeting(nil, Greeting{MinVersion: 2, MaxVersion: 1}))
+	for name, err := range bad {
+		if !errors.Is(err, ErrFrame) {
+			t.Errorf("%s: got %v, want %v", name, err, ErrFrame)
+		}
+	}
+}
+
+func TestErrorFrameIsBounded(t *testing.T) {
+	long := Fault{Code: Failed, Message: strings.Repeat("m", 1<<16)}
+	if n := len(AppendError(nil, 1, long)); n > HeaderSize+MaxControl {
+		t.Errorf("a channel's error takes %d bytes", n)
+	}
+	if n := len(AppendError(nil, 0, long)); n > HeaderSize+MaxHandshake {
+		t.Errorf("the connection's error takes %d bytes: it must fit a handshake", n)
+	}
+}
+
+func FuzzHeader(f *testing.F) {
+	for _, fr := range frames {
+		f.Add(fr.frame)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := ParseHeader(b, maxData)
+		if err != nil {
+			return
+		}
+		if h.Length > maxData {
+			t.Fatalf("accepted %d bytes", h.Length)
+		}
+		if again, err := ParseHeader(AppendHeader(nil, h), maxData); err != nil || again != h {
+			t.Fatalf("%+v came back as %+v, %v", h, again, err)
+		}
+	})
+}
+
+func FuzzPayloads(f *testing.F) {
+	for _, fr := range frames[2:5] {
+		f.Add(fr.frame[HeaderSize:])
+	}
+	f.Add(frames[5].frame)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if r, err := ParseRequest(b); err == nil && !bytes.Equal(AppendRequest(nil, 0, r)[HeaderSize:], b) {
+			t.Fatalf("request %+v does not come back", r)
+		}
+		if e, err := ParseError(b); err == nil && !bytes.Equal(AppendError(nil, 1, e)[HeaderSize:], b) {
+			t.Fatalf("error %+v does not come back", e)
+		}
+		if g, n, err := ParseGreeting(b); err == nil && !bytes.Equal(AppendGreeting(nil, g), b[:n]) {
+			t.Fatalf("greeting %+v does not come back", g)
+		}
+		if g, rest, err := ParseGrant(b); err == nil && len(rest) != len(b)-GrantSize {
+			t.Fatalf("grant %+v left %d of %d bytes", g, len(rest), len(b))
+		}
+	})
+}
