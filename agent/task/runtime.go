@@ -53,6 +53,14 @@ func (o *operator) SetTimer(at int64) {
 	o.task.timersMoved()
 }
 
+// Substitute implements flow.Substituter.
+func (o *operator) Substitute() any {
+	if o.task.env.Substitute == nil {
+		return nil
+	}
+	return o.task.env.Substitute(o.node, o.Subtask())
+}
+
 // Wake implements flow.Runtime.
 func (o *operator) Wake() { o.task.Wake() }
 

@@ -44,6 +44,8 @@ type Env struct {
 	Option       func(name string) (string, bool) // nil: none is set
 	Logger       *slog.Logger                     // nil: discard
 	FlushTimeout time.Duration                    // 0: flush after every segment and poll
+	// Substitute returns what replaces the connector of a source or sink (see flow.Substituter), or nil. It may be nil.
+	Substitute func(node *flow.Node, subtask int) any
 	// OnRunning is called by the task's goroutine when all operators are open. It may be nil.
 	OnRunning func()
 }

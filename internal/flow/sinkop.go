@@ -24,7 +24,7 @@ type sinkOp[T any] struct {
 
 // Open implements Operator.
 func (o *sinkOp[T]) Open(ctx context.Context) error {
-	w, err := o.to.NewWriter(ctx, o.rt)
+	w, err := openWriter(ctx, o.to, o.rt)
 	if err != nil {
 		return fmt.Errorf("cannot open sink %s: %w", o.node.at(), err)
 	}

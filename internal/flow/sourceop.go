@@ -61,11 +61,15 @@ func (o *sourceOp[T]) Open(ctx context.Context) error {
 	env.Dead = func(d DeadRecord, time int64, timed bool) error {
 		return EmitSideAt(o.sides, o.policy.Port, d, time, timed)
 	}
-	r, err := o.in.NewReader(ctx, env)
+	r, substitute, err := openReader(ctx, o.in, o.rt, env)
 	if err != nil {
 		return fmt.Errorf("cannot open source %s: %w", o.node.at(), err)
 	}
 	o.reader = r
+	if s, ok := r.(Steered); ok && substitute {
+		o.splits.eager = true
+		s.Steer(o.steer)
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ type splitMarks[T any] struct {
 	splits map[string]*splitMark[T]
 	active int // splits that are neither idle nor ended
 
+	eager    bool  // emit watermarks as soon as they rise, without regard to the interval
 	told     int64 // the last watermark emitted
 	toldAt   int64 // when, in processing time; MinTime: never
 	toldIdle bool
@@ -98,7 +99,7 @@ func (m *splitMarks[T]) advance(now int64) ([]Control, int64) {
 		return out, next
 	}
 	due := MinTime
-	if m.toldAt != MinTime {
+	if m.toldAt != MinTime && !m.eager {
 		due = m.toldAt + m.marks.interval()
 	}
 	if now < due {

@@ -190,6 +190,10 @@ func TestProblems(t *testing.T) {
 		{"missing port", func(j *job) { e := auto(j.source("a")); e.FromPort = 2; j.sink("d", e) }, []string{`reads output 2 of source "a", which has 1`}},
 		{"stranger", func(j *job) { other := &job{}; j.sink("d", auto(other.source("a"))) }, []string{"operator of another job"}},
 		{"building", func(j *job) { j.sink("d", auto(j.source("a"))); j.Errs = []error{errors.New("x.go:3: no function")} }, []string{"x.go:3: no function"}},
+		{"own check", func(j *job) {
+			j.source("a").Check = func() error { return errors.New("bad state") }
+			j.sink("d", auto(j.Nodes[0]))
+		}, []string{`a.go:1: source "a": bad state`}},
 		{"all at once", func(j *job) {
 			a := j.source("a")
 			a.Parallelism, a.UID = 500, "u"
