@@ -2,11 +2,14 @@ package kafkasource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,4 +228,71 @@ func (x *run) want(split string, from, to int) {
 			x.t.Fatalf("record %d of %s is %q, want %q", i, split, r.Value, want)
 		}
 	}
+}
+
+// network is a way to brokers that can be cut, and that counts what comes in.
+type network struct {
+	mu    sync.Mutex
+	down  bool              // guarded by mu
+	conns map[*netConn]bool // guarded by mu
+	in    atomic.Int64
+	dials atomic.Int64
+}
+
+type netConn struct {
+	net.Conn
+	n *network
+}
+
+func newNetwork() *network { return &network{conns: map[*netConn]bool{}} }
+
+func (n *network) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	n.dials.Add(1)
+	n.mu.Lock()
+	down := n.down
+	n.mu.Unlock()
+	if down {
+		return nil, errors.New("the test has cut the network")
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	nc := &netConn{c, n}
+	n.mu.Lock()
+	n.conns[nc] = true
+	n.mu.Unlock()
+	return nc, nil
+}
+
+func (c *netConn) Read(b []byte) (int, error) {
+	k, err := c.Conn.Read(b)
+	c.n.in.Add(int64(k))
+	return k, err
+}
+
+func (n *network) cut() {
+	n.mu.Lock()
+	n.down = true
+	conns := n.conns
+	n.conns = map[*netConn]bool{}
+	n.mu.Unlock()
+	for c := range conns {
+		c.Close()
+	}
+}
+
+func (n *network) mend() {
+	n.mu.Lock()
+	n.down = false
+	n.mu.Unlock()
+}
+
+// through makes src use n, with short waits.
+func through(src *Source, n *network) *Source {
+	src.cfg = func(c *kafka.Config) {
+		c.Dial = n.dial
+		c.FetchWait = 50 * time.Millisecond
+	}
+	return src
 }
