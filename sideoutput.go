@@ -53,7 +53,7 @@ func (t Tag[U]) Emit(env Env, v U) error { return flow.EmitFrom(env, t.name, v) 
 
 // SideOutput returns the stream of what the operator that makes s emits into the side output tag.
 func SideOutput[U, T any](s Stream[T], tag Tag[U]) Stream[U] {
-	if s.op == nil || s.op.sides == nil || tag.name == "" {
+	if s.op == nil || s.op.sides == nil || s.op.node.Source != nil || tag.name == "" {
 		s.job.errorf("side output %q of an operator that has none: use Apply or Process, and a tag with a name", tag.name)
 		return Stream[U]{job: s.job}
 	}

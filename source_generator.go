@@ -181,4 +181,3 @@ func (r *generatorReader[T]) produce(s *generatorSplit, n int, now int64, emit f
 	}
 	return emit(s.id, b, ended)
 }
-
