@@ -82,7 +82,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 // loop handles events until the agent must end. reason is for the master.
 func (a *agent) loop(ctx context.Context) (reason string, err error) {
-	a.join(ctx)
+	a.join(ctx, a.cfg.JoinTimeout)
 	tick := time.NewTicker(a.interval)
 	defer tick.Stop()
 	for {
@@ -206,7 +206,7 @@ func (a *agent) dropLink(ctx context.Context, why error) {
 	l := a.link
 	a.link = nil
 	a.wg.Go(l.close)
-	a.join(ctx)
+	a.join(ctx, a.cfg.RejoinTimeout)
 }
 
 // introduction is the agent's Register message. On coming back it says what runs, and what ended unheard.

@@ -485,7 +485,7 @@ func TestAgentEndsWithoutMaster(t *testing.T) {
 	job := heddle.NewJob("endless")
 	heddle.ToSink(heddle.FromSource(job, words(1, -1)), sink)
 	plan := compile(t, job, 1)
-	end := m.start(t.Context(), t, "agent-1", job, plan, func(c *agent.Config) { c.JoinTimeout = 100 * time.Millisecond })
+	end := m.start(t.Context(), t, "agent-1", job, plan, func(c *agent.Config) { c.RejoinTimeout = 100 * time.Millisecond })
 	m.deploy(t, plan, 1, "agent-1")
 	m.await(t, "running", func() bool { return len(m.states(cluster.ExecutionID{})) == 2 })
 	m.server.Stop()

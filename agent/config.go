@@ -37,7 +37,8 @@ type Config struct {
 	Option       func(name string) (string, bool) // nil: none is set
 	Logger       *slog.Logger                     // nil: discard
 
-	JoinTimeout   time.Duration // how long the master may not be reachable, at the start and again later; 0: 5 s
+	JoinTimeout   time.Duration // how long the master may not be reachable at the start; 0: 20 s
+	RejoinTimeout time.Duration // how long it may not be reachable after the session broke; 0: 5 s
 	CancelTimeout time.Duration // after which a task that does not stop is reported with its stack; 0: 30 s
 	StopTimeout   time.Duration // how long tasks have when the agent ends; 0: 5 s
 }
@@ -66,7 +67,10 @@ func (c Config) complete() (Config, error) {
 		c.Host = host
 	}
 	if c.JoinTimeout == 0 {
-		c.JoinTimeout = 5 * time.Second
+		c.JoinTimeout = 20 * time.Second
+	}
+	if c.RejoinTimeout == 0 {
+		c.RejoinTimeout = 5 * time.Second
 	}
 	if c.CancelTimeout == 0 {
 		c.CancelTimeout = 30 * time.Second
