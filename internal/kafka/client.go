@@ -193,7 +193,7 @@ func (c *Client) at(ctx context.Context, addr string, ask func(*sarama.Broker) e
 			return context.Cause(ctx)
 		}
 		if !old {
-			return fmt.Errorf("cannot ask Kafka broker %s: %w", addr, err)
+			return fmt.Errorf("cannot ask Kafka broker %s: %w%s", addr, err, c.o.hint(err))
 		}
 	}
 }

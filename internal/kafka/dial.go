@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -82,23 +84,28 @@ func (o *opener) open(ctx context.Context, addr string) (*link, error) {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return nil, o.explain(addr, err)
+	return nil, fmt.Errorf("cannot connect to Kafka broker %s: %w%s", addr, err, o.hint(err))
 }
 
-// explain makes the error of a connection that could not be opened.
-func (o *opener) explain(addr string, err error) error {
-	hint := ""
-	switch {
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		if o.tls == nil {
-			hint = " (does this listener want TLS? then set kafka.tls.enabled; or SASL? then set kafka.sasl.mechanism)"
-		} else {
-			hint = " (does this listener want SASL? then set kafka.sasl.mechanism)"
-		}
-	case errors.Is(err, sarama.ErrSASLAuthenticationFailed):
-		hint = fmt.Sprintf(" (user %q by %s; check %s and %s)", o.cfg.SASL.User, o.cfg.SASL.Mechanism, OptSASLUser, OptSASLPassword)
+// hint says what may be wrong in the settings when a fresh connection comes to err.
+func (o *opener) hint(err error) string {
+	if errors.Is(err, sarama.ErrSASLAuthenticationFailed) {
+		return fmt.Sprintf(" (user %q by %s: check %s and %s)", o.cfg.SASL.User, o.cfg.SASL.Mechanism, OptSASLUser, OptSASLPassword)
 	}
-	return fmt.Errorf("cannot connect to Kafka broker %s: %w%s", addr, err, hint)
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+		return ""
+	}
+	// A broker hangs up on what it does not understand or does not accept.
+	var doubts []string
+	if o.tls == nil {
+		doubts = append(doubts, "if this listener wants TLS, set "+OptTLSEnabled)
+	}
+	if o.cfg.SASL.Mechanism == "" {
+		doubts = append(doubts, "if it wants SASL, set "+OptSASLMechanism)
+	} else {
+		doubts = append(doubts, fmt.Sprintf("check %s, %s and %s", OptSASLMechanism, OptSASLUser, OptSASLPassword))
+	}
+	return " (the broker hung up: " + strings.Join(doubts, "; ") + ")"
 }
 
 // dialer returns what sarama's own clients (the producer) dial with until ctx ends.
