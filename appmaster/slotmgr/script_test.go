@@ -86,7 +86,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			IdleTimeout: dur("idle", "30s"), SpreadWait: dur("hold", "10s"),
 		})
 	case "granted":
-		each(func(id cluster.AgentID) Event { return Granted{Agent: id, Container: cluster.ContainerID(id), Host: "h"} })
+		each(func(id cluster.AgentID) Event {
+			return Granted{Agent: id, Container: cluster.ContainerID(id), Host: "h"}
+		})
 	case "up":
 		each(func(id cluster.AgentID) Event {
 			return Registered{Agent: id, Attempt: uint32(num("attempt", 1)), Slots: num("slots", 2), Total: cluster.Profile{MemoryMB: int64(num("mem", 0))}, Host: "h", Addr: string(id) + ":9"}

@@ -14,6 +14,7 @@ import (
 )
 
 // NewServer makes the master's gRPC server: agents with a certificate of authority may call impl, nobody else.
+// Its Stop waits for impl's calls to return.
 func NewServer(authority *pki.Authority, impl ctlpb.ControlServer) (*grpc.Server, error) {
 	leaf, err := authority.Master()
 	if err != nil {
@@ -24,7 +25,7 @@ func NewServer(authority *pki.Authority, impl ctlpb.ControlServer) (*grpc.Server
 		return nil, err
 	}
 	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(conf)),
-		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.WaitForHandlers(true))
 	ctlpb.RegisterControlServer(s, impl)
 	return s, nil
 }

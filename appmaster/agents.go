@@ -1,0 +1,186 @@
+package appmaster
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster/sched"
+	"github.com/heddle-stream/heddle/appmaster/slotmgr"
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/ctl"
+	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
+)
+
+// driverEnv connects the driver to the loop.
+func (m *Master) driverEnv() DriverEnv {
+	return DriverEnv{
+		App: m.cfg.App, Attempt: m.cfg.Attempt, AppDir: m.cfg.AppDir, Logger: m.log,
+		Secrets: m.secretsFor,
+		Granted: func(id cluster.AgentID, container cluster.ContainerID, host string) {
+			m.post(func() {
+				m.agents[id] = &agentRecord{container: container, host: host}
+				m.dirty = true
+				m.log.Info("starting an agent", "agent", id, "host", host)
+				m.slotEvent(time.Now(), slotmgr.Granted{Agent: id, Container: container, Host: host})
+			})
+		},
+		Exited:  func(exit AgentExit) { m.post(func() { m.onExit(exit) }) },
+		Refused: func(reason string) { m.post(func() { m.slotEvent(time.Now(), slotmgr.AskRefused{Reason: reason}) }) },
+	}
+}
+
+// secretsFor makes the secrets of one agent. The driver's goroutines call it.
+func (m *Master) secretsFor(id cluster.AgentID, container cluster.ContainerID) (ctl.AgentSecrets, error) {
+	leaf, err := m.authority.Agent(id)
+	if err != nil {
+		return ctl.AgentSecrets{}, err
+	}
+	return ctl.AgentSecrets{
+		App: m.cfg.App, Attempt: m.cfg.Attempt, AgentID: id, ContainerID: string(container), MasterAddr: m.cfg.Advertise,
+		Cert: string(leaf.Cert), Key: string(leaf.Key), CA: string(m.authority.CertPEM()),
+		ExchangeKey: m.exchange, Options: m.cfg.Secrets,
+	}, nil
+}
+
+// onExit notes an agent's end before the slot manager hears of it, so that its last words are at hand.
+func (m *Master) onExit(exit AgentExit) {
+	a := m.agents[exit.Agent]
+	if a == nil || a.exit != nil {
+		return
+	}
+	a.exit = &exit
+	m.dirty = true
+	m.log.Info("an agent has ended", "agent", exit.Agent, "reason", exit.Reason)
+	m.slotEvent(time.Now(), slotmgr.Exited{Agent: exit.Agent, Reason: exit.Reason, Blame: exit.Blame})
+}
+
+// onRegister handles an agent's first message.
+func (m *Master) onRegister(s *session, reg *ctlpb.Register) {
+	now := time.Now()
+	a := m.agents[s.agent]
+	if why := m.mismatch(reg); why != "" {
+		m.refuse(s, why)
+		m.schedEvent(now, sched.Fail{Failure: cluster.Failure{Kind: cluster.Invalid, Message: fmt.Sprintf("agent %s can't run this job: %s", s.agent, why)}})
+		return
+	}
+	effects := m.slots.Handle(now, slotmgr.Registered{
+		Agent: s.agent, Attempt: reg.GetAttempt(), Slots: int(reg.GetSlots()),
+		Total: cluster.Profile{MilliCPU: reg.GetMilliCpu(), MemoryMB: reg.GetMemoryMb()}, Host: reg.GetHost(), Addr: reg.GetExchangeAddr(),
+	})
+	for _, e := range effects {
+		if refuse, ok := e.(slotmgr.Refuse); ok {
+			m.refuse(s, refuse.Reason)
+		}
+		if _, ok := e.(slotmgr.Accept); ok && a != nil {
+			a.session, a.pid = s, int(reg.GetPid())
+		}
+	}
+	push(m, effects)
+}
+
+// mismatch says why an agent's program is not this one's, or "".
+func (m *Master) mismatch(reg *ctlpb.Register) string {
+	switch {
+	case reg.GetFingerprint() == "":
+		return "it could not build the job; its log says why"
+	case reg.GetFingerprint() != m.cfg.Graph.Fingerprint:
+		return "it built another job than the ApplicationMaster: main() must build the same job in every process," +
+			" so it must not depend on time, chance, environment or files that differ"
+	}
+	return ""
+}
+
+func (m *Master) refuse(s *session, reason string) {
+	s.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Refused{Refused: &ctlpb.Refused{Reason: reason}}})
+	s.finish()
+}
+
+// accept tells an agent that it is in. The answer goes before any order, since the session's queue keeps the order.
+func (m *Master) accept(id cluster.AgentID) {
+	a := m.agents[id]
+	if a.session == nil {
+		return // it broke meanwhile
+	}
+	a.session.accepted = true
+	a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Registered{Registered: &ctlpb.Registered{
+		JobId: string(m.job), HeartbeatMs: m.cfg.HeartbeatInterval.Milliseconds(), TimeoutMs: m.cfg.Agents.HeartbeatTimeout.Milliseconds(),
+	}}})
+	m.log.Info("an agent is there", "agent", id, "pid", a.pid)
+	m.dirty = true
+}
+
+// current reports whether a session is its agent's present one: messages of others are too late.
+func (m *Master) current(s *session) (*agentRecord, bool) {
+	a := m.agents[s.agent]
+	return a, a != nil && a.session == s
+}
+
+// onMessage handles any but an agent's first message.
+func (m *Master) onMessage(s *session, msg *ctlpb.FromAgent) {
+	a, ok := m.current(s)
+	if !ok {
+		return
+	}
+	now := time.Now()
+	m.slotEvent(now, slotmgr.Heard{Agent: s.agent})
+	switch msg := msg.M.(type) {
+	case *ctlpb.FromAgent_Heartbeat:
+		a.stats = msg.Heartbeat.GetAgent()
+		for _, r := range msg.Heartbeat.GetTasks() {
+			m.onReport(r)
+		}
+		s.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Ack{Ack: &ctlpb.HeartbeatAck{Seq: msg.Heartbeat.GetSeq()}}})
+	case *ctlpb.FromAgent_Task:
+		m.onTask(now, s.agent, msg.Task)
+	case *ctlpb.FromAgent_Goodbye:
+		m.slotEvent(now, slotmgr.Left{Agent: s.agent, Reason: msg.Goodbye.GetReason()})
+	}
+}
+
+// onTask handles the new state of a task. An agent can speak only for its own.
+func (m *Master) onTask(now time.Time, agent cluster.AgentID, up *ctlpb.TaskUpdate) {
+	id := ctl.Execution(up.GetId())
+	state, ok := ctl.State(up.GetState())
+	if !ok || up.GetId() == nil || !m.runs(agent, id) {
+		m.log.Warn("ignored an update", "agent", agent, "task", id, "state", up.GetState())
+		return
+	}
+	if r := up.GetReport(); r != nil {
+		m.onReport(r)
+	}
+	ev := sched.TaskChanged{ID: id, State: state}
+	if state == cluster.Failed {
+		ev.Failure = ctl.Failure(up.GetError())
+		m.log.Warn("a task failed", "task", m.taskName(id), "agent", agent, "kind", ev.Failure.Kind.String(), "error", ev.Failure.Error())
+	}
+	m.dirty = true
+	m.schedEvent(now, ev)
+}
+
+// runs reports whether the scheduler put a task on an agent.
+func (m *Master) runs(agent cluster.AgentID, id cluster.ExecutionID) bool {
+	if id.Vertex < 0 || id.Vertex >= len(m.reports) || id.Subtask < 0 || id.Subtask >= len(m.reports[id.Vertex]) {
+		return false
+	}
+	return m.sched.Execution(id.Vertex, id.Subtask).Slot.Agent == agent
+}
+
+func (m *Master) taskName(id cluster.ExecutionID) string {
+	return fmt.Sprintf("%s %d/%d", m.cfg.Graph.Vertices[id.Vertex].Name, id.Subtask+1, m.cfg.Graph.Vertices[id.Vertex].Parallelism)
+}
+
+// onSessionEnd handles the end of a session, whoever ended it.
+func (m *Master) onSessionEnd(s *session, reason string) {
+	a, ok := m.current(s)
+	if !ok {
+		return
+	}
+	a.session = nil
+	m.slotEvent(time.Now(), slotmgr.SessionBroken{Agent: s.agent, Reason: reason})
+}
+
+// onSourceFailed ends the job, since one of its sources can't go on.
+func (m *Master) onSourceFailed(f cluster.Failure) {
+	m.log.Error("a source failed", "error", f.Error())
+	m.schedEvent(time.Now(), sched.Fail{Failure: f})
+}

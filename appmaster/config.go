@@ -1,0 +1,154 @@
+package appmaster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster/sched"
+	"github.com/heddle-stream/heddle/appmaster/slotmgr"
+	"github.com/heddle-stream/heddle/appmaster/slotpool"
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/ctl"
+	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
+)
+
+// Config is what Run needs to know. It must not change while Run runs.
+type Config struct {
+	App     string          // id of the application
+	Attempt uint32          // of the ApplicationMaster, from 0
+	AppDir  string          // where appmaster.addr and result.json go; "": nowhere
+	Job     *flow.Graph     // as this process built it
+	Graph   *jobgraph.Graph // Job, compiled
+	Driver  Driver          // starts agents
+	Front   Front           // serves people; nil: nobody
+	Logger  *slog.Logger    // nil: discards
+
+	Listener  net.Listener // of the control plane; Run closes it
+	Advertise string       // the address agents dial; "": the listener's
+
+	Agents        slotmgr.Config // Attempt is set from the above
+	Slots         slotpool.Config
+	Restart       sched.Restart // nil: never
+	CancelTimeout time.Duration // how long agents have to stop tasks; 0: 30 s
+
+	HeartbeatInterval time.Duration                    // that agents are told; 0: 1 s
+	DiscoveryBudget   time.Duration                    // how long discovery of a source's splits may fail before the job does; 0: 2 min, negative: for ever
+	StopGrace         time.Duration                    // how long agents have to go by themselves at the end; 0: 5 s
+	Secrets           map[string]string                // options that agents may know but nobody else
+	Option            func(name string) (string, bool) // options for enumerators; nil: none
+}
+
+func (c Config) complete() (Config, error) {
+	switch {
+	case c.Job == nil || c.Graph == nil:
+		return c, errors.New("cannot run an application without a job")
+	case c.Driver == nil:
+		return c, errors.New("cannot run an application without a driver")
+	case c.Listener == nil:
+		return c, errors.New("cannot run an application without a listener for its agents")
+	}
+	or := func(d *time.Duration, def time.Duration) {
+		if *d == 0 {
+			*d = def
+		}
+	}
+	or(&c.HeartbeatInterval, time.Second)
+	or(&c.Agents.HeartbeatTimeout, 10*time.Second)
+	or(&c.DiscoveryBudget, 2*time.Minute)
+	or(&c.StopGrace, 5*time.Second)
+	c.Agents.Attempt = c.Attempt
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Option == nil {
+		c.Option = func(string) (string, bool) { return "", false }
+	}
+	if c.Advertise == "" {
+		c.Advertise = c.Listener.Addr().String()
+	}
+	return c, nil
+}
+
+// Driver starts and ends agents. Start is called first, Stop last, both once; Ask and Return in between, by the loop:
+// they note what is wanted and return at once.
+type Driver interface {
+	// Start makes the driver ready. It may call env's functions from now on, from any goroutine, until Stop has returned.
+	Start(env DriverEnv) error
+	// Ask sets how many agents shall have been granted since Start. Lowering it withdraws what was not granted yet.
+	Ask(total int)
+	// Return ends an agent, if it still runs: first kindly, then for good.
+	Return(id cluster.AgentID, reason string)
+	// Stop ends every agent and waits until all are gone; when ctx ends, it kills them.
+	Stop(ctx context.Context)
+}
+
+// DriverEnv is what the master offers its driver. None of the functions waits for
+// an answer of the loop, though they may wait a moment when it is far behind.
+type DriverEnv struct {
+	App     string
+	Attempt uint32
+	AppDir  string
+	Logger  *slog.Logger
+	// Secrets makes the secrets of a new agent.
+	Secrets func(cluster.AgentID, cluster.ContainerID) (ctl.AgentSecrets, error)
+	// Granted says that an agent is being started. It comes before anything else about it.
+	Granted func(id cluster.AgentID, container cluster.ContainerID, host string)
+	// Exited says that an agent has ended, or that it could not be started. It comes once for each Granted.
+	Exited func(AgentExit)
+	// Refused says that there will be no more agents.
+	Refused func(reason string)
+}
+
+// AgentExit is how an agent ended.
+type AgentExit struct {
+	Agent    cluster.AgentID
+	Reason   string   // such as "exit status 3" or "killed by signal 9"
+	Blame    bool     // it counts as a failure of the agent's: neither asked for, nor the environment's doing
+	LastLogs []string // the last lines that it wrote, oldest first
+}
+
+// Front serves people: the dashboard and the REST API.
+type Front interface {
+	// Start begins to serve view, and returns the address to open.
+	Start(view View) (addr string, err error)
+	// Close ends it, waiting for requests until ctx ends.
+	Close(ctx context.Context) error
+}
+
+// View is what a Front sees of the master. Its methods may be called by any goroutine and don't wait.
+type View interface {
+	// Snapshot is the latest state. It must not be changed.
+	Snapshot() *Snapshot
+	// Cancel asks for the end of the job.
+	Cancel(reason string)
+}
+
+// Addr is the content of appmaster.addr: where this application's ApplicationMaster is.
+type Addr struct {
+	Web     string `json:"web,omitempty"`
+	Control string `json:"control"`
+	PID     int    `json:"pid"`
+	Attempt uint32 `json:"attempt"`
+}
+
+// Names of the files that Run writes into AppDir.
+const (
+	AddrFile   = "appmaster.addr"
+	ResultFile = "result.json"
+)
+
+// Result is how the application ended: the content of result.json.
+type Result struct {
+	App      string    `json:"app"`
+	Job      string    `json:"job"`
+	State    string    `json:"state"` // finished, failed or canceled
+	Cause    *Cause    `json:"cause,omitempty"`
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended"`
+	Vertices []Vertex  `json:"vertices"` // as at the end
+	Warnings []Warning `json:"warnings,omitempty"`
+}

@@ -1,0 +1,312 @@
+package appmaster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/heddle-stream/heddle/appmaster/sched"
+	"github.com/heddle-stream/heddle/appmaster/slotmgr"
+	"github.com/heddle-stream/heddle/appmaster/slotpool"
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/ctl"
+	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
+	"github.com/heddle-stream/heddle/internal/ctl/pki"
+	"github.com/heddle-stream/heddle/internal/flow"
+)
+
+// Master is a running ApplicationMaster: what its loop owns.
+type Master struct {
+	// Immutable.
+	cfg       Config
+	log       *slog.Logger
+	job       cluster.JobID
+	authority *pki.Authority
+	exchange  []byte // key
+	inbox     chan func()
+	stopped   chan struct{}  // closed when the loop has ended: nobody reads inbox any more
+	wg        sync.WaitGroup // readers and sources
+
+	// Shared.
+	snapshot atomic.Pointer[Snapshot]
+
+	// Owned by the loop.
+	slots    *slotmgr.Machine
+	pool     *slotpool.Machine
+	sched    *sched.Machine
+	agents   map[cluster.AgentID]*agentRecord
+	sources  []*source
+	reports  [][]report  // by vertex and subtask
+	rates    []rateMeter // by vertex
+	effects  []any       // to be performed, in order
+	ask      int         // what the slot manager wants of the driver
+	asked    int         // what the driver was told
+	started  time.Time
+	warnings []Warning
+	lastLogs []string // of the agent whose loss ended the supply of agents
+	dirty    bool
+	shown    time.Time // when the last snapshot was made
+	canceled bool      // by the end of Run's context
+}
+
+// agentRecord is what the master knows of an agent beside its slots.
+type agentRecord struct {
+	container cluster.ContainerID
+	host      string
+	session   *session // nil: none
+	lost      string   // why it was lost; "": it was not
+	pid       int
+	stats     *ctlpb.AgentStats
+	exit      *AgentExit // once it has ended
+}
+
+// Run runs the application to its end. The job's failure is part of the Result; an error means that it could not be run at all.
+// When ctx ends, the job is cancelled.
+func Run(ctx context.Context, cfg Config) (Result, error) {
+	m, err := newMaster(cfg)
+	if err != nil {
+		if cfg.Listener != nil {
+			_ = cfg.Listener.Close()
+		}
+		return Result{}, err
+	}
+	return m.run(ctx)
+}
+
+func newMaster(cfg Config) (*Master, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	s, err := sched.New(sched.Config{Restart: cfg.Restart, CancelTimeout: cfg.CancelTimeout}, cfg.Graph)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := pki.NewAuthority(cfg.App)
+	if err != nil {
+		return nil, err
+	}
+	m := &Master{
+		cfg: cfg, log: cfg.Logger, job: cluster.JobID(cfg.App), authority: authority, exchange: pki.NewExchangeKey(),
+		inbox: make(chan func(), 1024), stopped: make(chan struct{}),
+		slots: slotmgr.New(cfg.Agents), pool: slotpool.New(cfg.Slots), sched: s,
+		agents: map[cluster.AgentID]*agentRecord{}, started: time.Now(),
+		rates: make([]rateMeter, len(cfg.Graph.Vertices)),
+	}
+	m.reports = make([][]report, len(cfg.Graph.Vertices))
+	for i := range cfg.Graph.Vertices {
+		v := &cfg.Graph.Vertices[i]
+		m.reports[i] = make([]report, v.Parallelism)
+		if v.Source >= 0 {
+			m.sources = append(m.sources, &source{vertex: i, node: cfg.Job.Nodes[v.Source], readers: v.Parallelism, splits: make([][]flow.Split, v.Parallelism)})
+		}
+	}
+	m.publish(m.started)
+	return m, nil
+}
+
+// run starts everything, loops, and stops everything in reverse order.
+func (m *Master) run(ctx context.Context) (Result, error) {
+	srv, err := ctl.NewServer(m.authority, server{m: m})
+	if err != nil {
+		_ = m.cfg.Listener.Close()
+		return Result{}, err
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = srv.Serve(m.cfg.Listener) }) // ends with Stop
+	defer serving.Wait()
+	web, err := m.startFront()
+	if err != nil {
+		m.close(srv, nil)
+		return Result{}, err
+	}
+	if err := m.cfg.Driver.Start(m.driverEnv()); err != nil {
+		m.close(srv, nil)
+		return Result{}, fmt.Errorf("cannot start the driver: %w", err)
+	}
+	if err := m.announce(web); err != nil {
+		m.close(srv, m.cfg.Driver)
+		return Result{}, err
+	}
+	discovering, stop := context.WithCancel(context.Background())
+	for _, src := range m.sources {
+		d := &discovery{m: m, src: src, budget: m.cfg.DiscoveryBudget}
+		m.wg.Go(func() { d.run(discovering) })
+	}
+	m.loop(ctx)
+	stop()
+	m.close(srv, m.cfg.Driver)
+	result := m.result()
+	return result, m.record(result)
+}
+
+func (m *Master) startFront() (string, error) {
+	if m.cfg.Front == nil {
+		return "", nil
+	}
+	addr, err := m.cfg.Front.Start(m)
+	if err != nil {
+		return "", fmt.Errorf("cannot serve the dashboard: %w", err)
+	}
+	return addr, nil
+}
+
+// close ends what run started. The loop has ended, or never began.
+func (m *Master) close(srv *grpc.Server, driver Driver) {
+	close(m.stopped)
+	if driver != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), m.cfg.StopGrace)
+		driver.Stop(ctx)
+		cancel()
+	}
+	for _, a := range m.agents {
+		if a.session != nil {
+			a.session.finish()
+		}
+	}
+	srv.Stop() // also closes the listener
+	m.wg.Wait()
+	if m.cfg.Front != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_ = m.cfg.Front.Close(ctx)
+		cancel()
+	}
+}
+
+// post gives the loop something to do. It waits while the loop is far behind, and reports false when it has ended.
+func (m *Master) post(f func()) bool {
+	select {
+	case m.inbox <- f:
+		return true
+	case <-m.stopped:
+		return false
+	}
+}
+
+// Snapshot implements View.
+func (m *Master) Snapshot() *Snapshot { return m.snapshot.Load() }
+
+// Cancel implements View.
+func (m *Master) Cancel(reason string) {
+	m.post(func() { m.schedEvent(time.Now(), sched.Cancel{Reason: reason}) })
+}
+
+// Pace of the loop.
+const (
+	batch   = 256                    // events before the machines are asked what is due
+	refresh = time.Second            // between snapshots when only figures change
+	soonest = 100 * time.Millisecond // between snapshots when the state changes
+)
+
+// loop runs until the job is over and its agents are gone, or have had their time.
+func (m *Master) loop(ctx context.Context) {
+	m.schedEvent(time.Now(), sched.Start{})
+	m.turn()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	done := ctx.Done()
+	var leaving time.Time // until when agents may go by themselves; zero: the job runs
+	for {
+		now := time.Now()
+		if state, _ := m.sched.State(); state.Final() && leaving.IsZero() {
+			leaving = now.Add(m.cfg.StopGrace)
+			m.dismiss()
+		}
+		if !leaving.IsZero() && (!now.Before(leaving) || m.running() == 0) {
+			m.publish(now)
+			return
+		}
+		timer.Reset(m.pause(now, leaving))
+		select {
+		case f := <-m.inbox:
+			f()
+			m.drain()
+		case <-timer.C:
+		case <-done:
+			done = nil
+			m.canceled = true
+			m.schedEvent(time.Now(), sched.Cancel{Reason: "the ApplicationMaster was told to stop"})
+		}
+		if leaving.IsZero() {
+			m.turn()
+		} else {
+			m.effects = nil // the machines' work is over
+		}
+		m.show(time.Now())
+	}
+}
+
+// drain handles what else has come, up to a batch.
+func (m *Master) drain() {
+	for range batch {
+		select {
+		case f := <-m.inbox:
+			f()
+		default:
+			return
+		}
+	}
+}
+
+// pause is how long the loop may sleep if nothing happens.
+func (m *Master) pause(now, leaving time.Time) time.Duration {
+	next := now.Add(refresh)
+	for _, t := range []time.Time{m.slots.Next(), m.pool.Next(), m.sched.Next(), leaving} {
+		if !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	if m.dirty && m.shown.Add(soonest).Before(next) {
+		next = m.shown.Add(soonest)
+	}
+	return max(0, next.Sub(now))
+}
+
+// show publishes a snapshot if it is time for one.
+func (m *Master) show(now time.Time) {
+	if age := now.Sub(m.shown); age >= refresh || m.dirty && age >= soonest {
+		m.publish(now)
+	}
+}
+
+// running counts agents that were granted and have not exited.
+func (m *Master) running() int {
+	n := 0
+	for _, a := range m.agents {
+		if a.exit == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// dismiss tells every agent to go, when the job is over.
+func (m *Master) dismiss() {
+	m.cfg.Driver.Ask(0)
+	for id, a := range m.agents {
+		if a.exit != nil {
+			continue
+		}
+		if a.session != nil && a.session.accepted {
+			a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Shutdown{Shutdown: &ctlpb.Shutdown{Reason: "the application is over"}}})
+		} else {
+			m.cfg.Driver.Return(id, "the application is over")
+		}
+	}
+}
+
+// warn notes a fault that was survived.
+func (m *Master) warn(msg string) {
+	const most = 20
+	m.log.Warn(msg)
+	m.warnings = append(m.warnings, Warning{time.Now(), msg})
+	if len(m.warnings) > most {
+		m.warnings = m.warnings[len(m.warnings)-most:]
+	}
+	m.dirty = true
+}

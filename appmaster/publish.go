@@ -1,0 +1,226 @@
+package appmaster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster/sched"
+	"github.com/heddle-stream/heddle/appmaster/slotmgr"
+	"github.com/heddle-stream/heddle/internal/cluster"
+)
+
+// publish makes a new Snapshot of the loop's state.
+func (m *Master) publish(now time.Time) {
+	state, since := m.sched.State()
+	s := &Snapshot{
+		App: m.cfg.App, Job: m.cfg.Job.Name, State: state.String(), Since: since, Started: m.started, Time: now,
+		Attempt: m.sched.Attempt(), Cause: m.causeView(), Warnings: slices.Clone(m.warnings), Waiting: m.waiting(now, state),
+	}
+	tasks := map[cluster.SlotID][]string{}
+	for v := range m.cfg.Graph.Vertices {
+		s.Vertices = append(s.Vertices, m.vertexView(now, v, tasks))
+	}
+	for i := range m.cfg.Graph.Edges {
+		e := &m.cfg.Graph.Edges[i]
+		s.Edges = append(s.Edges, Edge{From: e.From, To: e.To, Partitioning: e.Kind.String()})
+	}
+	for a := range m.slots.Agents() {
+		s.Agents = append(s.Agents, m.agentView(a, tasks))
+	}
+	for id, a := range m.agents {
+		if a.lost != "" {
+			s.Agents = append(s.Agents, lostView(id, a))
+		}
+	}
+	slices.SortFunc(s.Agents, func(a, b Agent) int { return cmp.Or(len(a.ID)-len(b.ID), cmp.Compare(a.ID, b.ID)) })
+	for _, src := range m.sources {
+		s.Sources = append(s.Sources, m.sourceView(src))
+	}
+	supply := m.slots.Supply()
+	s.Slots = SlotCounts{Needed: m.sched.Slots(), Total: supply.Slots, Free: supply.Free}
+	m.snapshot.Store(s)
+	m.shown, m.dirty = now, false
+}
+
+// waiting says what the job waits for, or "".
+func (m *Master) waiting(now time.Time, state sched.State) string {
+	open := func(states ...cluster.TaskState) (n, all int) {
+		for v := range m.cfg.Graph.Vertices {
+			c := m.sched.Counts(v)
+			for _, s := range states {
+				n += c[s]
+			}
+			all += m.cfg.Graph.Vertices[v].Parallelism
+		}
+		return n, all
+	}
+	switch state {
+	case sched.Waiting:
+		return fmt.Sprintf("%d slots: %s", m.sched.Slots(), m.outlook(now))
+	case sched.Running:
+		if n, all := open(cluster.Deploying); n > 0 {
+			return fmt.Sprintf("%d of %d tasks to open", n, all)
+		}
+	case sched.Failing, sched.Canceling:
+		n, all := open(cluster.Canceling)
+		return fmt.Sprintf("%d of %d tasks to stop", n, all)
+	case sched.Restarting:
+		return "the delay before the next attempt"
+	}
+	return ""
+}
+
+func (m *Master) causeView() *Cause {
+	c := m.sched.Cause()
+	if c == nil {
+		return nil
+	}
+	out := &Cause{Kind: c.Kind.String(), Message: c.Message, Operator: c.Operator, Agent: string(c.Agent), Time: c.At}
+	if c.OfTask {
+		sub := c.Task.Subtask
+		out.Vertex, out.Subtask = m.cfg.Graph.Vertices[c.Task.Vertex].Name, &sub
+	}
+	a := m.agents[c.Agent]
+	if a != nil {
+		out.Host = a.host
+	}
+	switch {
+	case c.OfTask:
+	case a != nil && a.exit != nil:
+		out.LastLogs = a.exit.LastLogs
+	case c.Agent == "" && c.Kind == cluster.Unavailable:
+		out.LastLogs = m.lastLogs // why there are no slots
+	}
+	return out
+}
+
+func (m *Master) vertexView(now time.Time, id int, tasks map[cluster.SlotID][]string) Vertex {
+	v := &m.cfg.Graph.Vertices[id]
+	out := Vertex{ID: id, Name: v.Name, Parallelism: v.Parallelism, SlotGroup: v.SlotGroup, Tasks: map[string]int{}}
+	for s, n := range m.sched.Counts(id) {
+		if n > 0 {
+			out.Tasks[cluster.TaskState(s).String()] = n
+		}
+	}
+	for _, n := range v.Nodes {
+		node := m.cfg.Job.Nodes[n]
+		op := Operator{ID: n, Name: node.Title(), Kind: node.Kind, Counters: map[string]int64{}}
+		for i := range m.reports[id] {
+			for _, o := range m.reports[id][i].GetOperators() {
+				if int(o.GetNode()) == n {
+					for name, count := range o.GetCounters() {
+						op.Counters[name] += count
+					}
+				}
+			}
+		}
+		out.Operators = append(out.Operators, op)
+	}
+	out.Watermark = m.lowestWatermark(id)
+	for e := range m.sched.Executions(id) {
+		sub := m.subtaskView(id, e)
+		out.RecordsIn += sub.RecordsIn
+		out.RecordsOut += sub.RecordsOut
+		out.Busy += sub.Busy / float64(v.Parallelism)
+		out.Blocked += sub.Blocked / float64(v.Parallelism)
+		out.Subtasks = append(out.Subtasks, sub)
+		if e.Slot.Agent != "" && !e.State.Final() {
+			tasks[e.Slot] = append(tasks[e.Slot], m.taskName(e.ID))
+		}
+	}
+	out.InRate, out.OutRate = m.rates[id].add(now, out.RecordsIn, out.RecordsOut)
+	return out
+}
+
+// lowestWatermark is that of the subtasks together: nil while one that runs has none.
+func (m *Master) lowestWatermark(id int) (low *int64) {
+	for i := range m.reports[id] {
+		w := watermark(m.reports[id][i].TaskReport)
+		if w == nil {
+			return nil
+		}
+		if low == nil || *w < *low {
+			low = w
+		}
+	}
+	return low
+}
+
+func (m *Master) subtaskView(id int, e sched.Execution) Subtask {
+	v := &m.cfg.Graph.Vertices[id]
+	out := Subtask{
+		Index: e.ID.Subtask, Attempt: e.ID.Attempt, State: e.State.String(), Since: e.Since,
+		Agent: string(e.Slot.Agent), Slot: e.Slot.Index,
+	}
+	if e.State == cluster.Failed {
+		out.Error = e.Failure.Error()
+	}
+	r := m.reports[id][e.ID.Subtask]
+	if r.TaskReport == nil || r.attempt != e.ID.Attempt {
+		return out
+	}
+	out.RecordsIn = counter(r.TaskReport, v.Nodes[0], recordsIn)
+	for _, n := range v.Nodes {
+		if m.leaves(v.Out, n) {
+			out.RecordsOut += counter(r.TaskReport, n, recordsOut)
+		}
+	}
+	out.Watermark = watermark(r.TaskReport)
+	out.Busy, out.Blocked = shares(r.TaskReport)
+	out.InQueued, out.OutQueued = int(r.GetInQueued()), int(r.GetOutQueued())
+	return out
+}
+
+// leaves reports whether one of the edges begins at node n: what n emits is what the chain emits.
+func (m *Master) leaves(edges []int, n int) bool {
+	return slices.ContainsFunc(edges, func(e int) bool { return m.cfg.Graph.Edges[e].FromNode == n })
+}
+
+func (m *Master) agentView(a slotmgr.Agent, tasks map[cluster.SlotID][]string) Agent {
+	out := Agent{ID: string(a.ID), Container: string(a.Container), Host: a.Host, Exchange: a.Addr, State: a.State.String(), Why: a.Why, Heard: a.Heard}
+	for i, u := range a.Slots {
+		id := cluster.SlotID{Agent: a.ID, Index: i}
+		out.Slots = append(out.Slots, Slot{Agent: string(a.ID), Index: i, Job: string(u.Job), Allocation: uint64(u.Allocation), Tasks: tasks[id]})
+	}
+	rec := m.agents[a.ID]
+	if rec == nil {
+		return out
+	}
+	out.PID = rec.pid
+	if s := rec.stats; s != nil {
+		out.RSS, out.Heap, out.Goroutines, out.Connections = s.GetRss(), s.GetHeap(), int(s.GetGoroutines()), int(s.GetConnections())
+		out.Segments, out.SegmentsUse = s.GetSegmentsTotal(), s.GetSegmentsUsed()
+		out.ExchangeIn, out.ExchangeOut = s.GetExchangeIn(), s.GetExchangeOut()
+	}
+	return out
+}
+
+// lostView shows an agent that is no longer in the slot manager's table.
+func lostView(id cluster.AgentID, a *agentRecord) Agent {
+	out := Agent{ID: string(id), Container: string(a.container), Host: a.host, State: "lost", Why: a.lost, PID: a.pid, Slots: []Slot{}}
+	if a.exit != nil {
+		out.LastLogs = a.exit.LastLogs
+	}
+	return out
+}
+
+func (m *Master) sourceView(src *source) Source {
+	out := Source{Vertex: src.vertex, Name: src.node.Title(), Final: src.final, Splits: []Split{}}
+	for r, splits := range src.splits {
+		at := map[string][2]int64{}
+		for _, s := range m.reports[src.vertex][r].GetSplits() {
+			at[s.GetId()] = [2]int64{s.GetPosition(), s.GetEnd()}
+		}
+		for _, s := range splits {
+			p, ok := at[s.ID]
+			if !ok {
+				p = [2]int64{-1, -1}
+			}
+			out.Splits = append(out.Splits, Split{ID: s.ID, Subtask: r, Position: p[0], End: p[1]})
+		}
+	}
+	slices.SortFunc(out.Splits, func(a, b Split) int { return cmp.Or(len(a.ID)-len(b.ID), cmp.Compare(a.ID, b.ID)) })
+	return out
+}

@@ -1,0 +1,146 @@
+package appmaster
+
+import "time"
+
+// Snapshot is the state of an application at one moment. It never changes; the master publishes new ones.
+type Snapshot struct {
+	App      string     `json:"app"`
+	Job      string     `json:"job"`
+	State    string     `json:"state"`             // created, waiting, running, failing, restarting, canceling, finished, failed, canceled
+	Waiting  string     `json:"waiting,omitempty"` // what the job waits for
+	Since    time.Time  `json:"since"`
+	Started  time.Time  `json:"started"`
+	Time     time.Time  `json:"time"` // of the snapshot
+	Attempt  int        `json:"attempt"`
+	Cause    *Cause     `json:"cause,omitempty"`
+	Vertices []Vertex   `json:"vertices"`
+	Edges    []Edge     `json:"edges"`
+	Agents   []Agent    `json:"agents"`
+	Sources  []Source   `json:"sources"`
+	Warnings []Warning  `json:"warnings,omitempty"` // the latest, oldest first
+	Slots    SlotCounts `json:"slots"`
+}
+
+// SlotCounts sums up slots.
+type SlotCounts struct {
+	Needed int `json:"needed"` // by the job
+	Total  int `json:"total"`  // of the agents that are there
+	Free   int `json:"free"`
+}
+
+// Cause is why a job failed, or fails.
+type Cause struct {
+	Kind     string    `json:"kind"`
+	Message  string    `json:"message"`
+	Operator string    `json:"operator,omitempty"`
+	Vertex   string    `json:"vertex,omitempty"`
+	Subtask  *int      `json:"subtask,omitempty"`
+	Agent    string    `json:"agent,omitempty"`
+	Host     string    `json:"host,omitempty"`
+	Time     time.Time `json:"time"`
+	LastLogs []string  `json:"last_logs,omitempty"` // of the agent that was lost
+}
+
+// Vertex is a chain of operators and its subtasks.
+type Vertex struct {
+	ID          int            `json:"id"`
+	Name        string         `json:"name"`
+	Parallelism int            `json:"parallelism"`
+	SlotGroup   string         `json:"slot_group"`
+	Tasks       map[string]int `json:"tasks"` // how many are in which state
+	RecordsIn   int64          `json:"records_in"`
+	RecordsOut  int64          `json:"records_out"`
+	InRate      float64        `json:"in_rate"` // records a second, over the last few seconds
+	OutRate     float64        `json:"out_rate"`
+	Watermark   *int64         `json:"watermark,omitempty"` // the lowest of its subtasks; absent: some have none
+	Busy        float64        `json:"busy"`                // shares of the running time, 0 to 1
+	Blocked     float64        `json:"blocked"`
+	Operators   []Operator     `json:"operators"`
+	Subtasks    []Subtask      `json:"subtasks"`
+}
+
+// Operator is an operator with its counters, summed over subtasks.
+type Operator struct {
+	ID       int              `json:"id"`
+	Name     string           `json:"name"`
+	Kind     string           `json:"kind"`
+	Counters map[string]int64 `json:"counters"`
+}
+
+// Edge is a connection between vertices.
+type Edge struct {
+	From         int    `json:"from"`
+	To           int    `json:"to"`
+	Partitioning string `json:"partitioning"`
+}
+
+// Subtask is one task of a vertex.
+type Subtask struct {
+	Index      int       `json:"index"`
+	Attempt    int       `json:"attempt"`
+	State      string    `json:"state"`
+	Since      time.Time `json:"since"`
+	Agent      string    `json:"agent,omitempty"`
+	Slot       int       `json:"slot"`
+	Error      string    `json:"error,omitempty"`
+	RecordsIn  int64     `json:"records_in"`
+	RecordsOut int64     `json:"records_out"`
+	Watermark  *int64    `json:"watermark,omitempty"`
+	Busy       float64   `json:"busy"`
+	Blocked    float64   `json:"blocked"`
+	InQueued   int       `json:"in_queued"`  // segments received and not yet consumed
+	OutQueued  int       `json:"out_queued"` // segments emitted and not yet sent
+}
+
+// Agent is an agent with its slots.
+type Agent struct {
+	ID          string    `json:"id"`
+	Container   string    `json:"container"`
+	Host        string    `json:"host"`
+	Exchange    string    `json:"exchange,omitempty"`  // where its exchange accepts
+	State       string    `json:"state"`               // starting, alive, probation, lost
+	Why         string    `json:"why,omitempty"`       // of a probation or loss
+	LastLogs    []string  `json:"last_logs,omitempty"` // of a lost one
+	PID         int       `json:"pid,omitempty"`
+	Heard       time.Time `json:"heard"`
+	Slots       []Slot    `json:"slots"`
+	RSS         int64     `json:"rss"`
+	Heap        int64     `json:"heap"`
+	Goroutines  int       `json:"goroutines"`
+	Connections int       `json:"connections"`
+	Segments    int64     `json:"segments"`
+	SegmentsUse int64     `json:"segments_used"`
+	ExchangeIn  int64     `json:"exchange_in"`
+	ExchangeOut int64     `json:"exchange_out"`
+}
+
+// Slot is one slot of an agent.
+type Slot struct {
+	Agent      string   `json:"agent"`
+	Index      int      `json:"index"`
+	Job        string   `json:"job,omitempty"` // "": free
+	Allocation uint64   `json:"allocation,omitempty"`
+	Tasks      []string `json:"tasks,omitempty"` // vertex name and subtask
+}
+
+// Source is a source with its splits.
+type Source struct {
+	Vertex int     `json:"vertex"`
+	Name   string  `json:"name"`
+	Final  bool    `json:"final"` // no split will be added
+	Splits []Split `json:"splits"`
+}
+
+// Split is one split of a source.
+type Split struct {
+	ID       string `json:"id"`
+	Subtask  int    `json:"subtask"`
+	Position int64  `json:"position"` // next to be read; -1: unknown
+	End      int64  `json:"end"`      // where the input ends for now; -1: unknown
+}
+
+// Warning is a fault that was survived.
+type Warning struct {
+	Time    time.Time `json:"time"`
+	Message string    `json:"message"`
+}

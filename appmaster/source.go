@@ -1,0 +1,186 @@
+package appmaster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/ctl"
+	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
+	"github.com/heddle-stream/heddle/internal/flow"
+)
+
+// source is the master's record of a source's splits.
+type source struct {
+	// Immutable.
+	vertex  int
+	node    *flow.Node
+	readers int
+
+	// Owned by the loop.
+	splits [][]flow.Split // by reader
+	final  bool
+}
+
+// assigned is a split with the reader that gets it.
+type assigned struct {
+	split  flow.Split
+	reader int
+}
+
+// discovery is the goroutine of one source: the only one that calls its enumerator.
+type discovery struct {
+	m      *Master
+	src    *source
+	budget time.Duration // negative: for ever
+}
+
+// Pauses between failed discoveries.
+const (
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+)
+
+// run enumerates until there is nothing more to find or ctx ends.
+func (d *discovery) run(ctx context.Context) {
+	if err := d.enumerate(ctx); err != nil && ctx.Err() == nil {
+		f := classify(err)
+		f.Message = fmt.Sprintf("cannot find the splits of source %s: %s", d.src.node.Title(), f.Message)
+		f.Operator = d.src.node.Title()
+		d.m.post(func() { d.m.onSourceFailed(f) })
+	}
+}
+
+func (d *discovery) enumerate(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("panic in the enumerator: %v", p)}
+		}
+	}()
+	e, err := d.src.node.Source.Enumerator(ctx, flow.EnumeratorEnv{
+		JobName: d.m.cfg.Job.Name, Node: d.src.node, Readers: d.src.readers, Option: d.m.cfg.Option, Warn: d.warn,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			d.warn("cannot close its enumerator: " + err.Error())
+		}
+	}()
+	return d.discover(ctx, e)
+}
+
+func (d *discovery) warn(msg string) {
+	d.m.post(func() { d.m.warn(fmt.Sprintf("source %s: %s", d.src.node.Title(), msg)) })
+}
+
+// discover calls Discover until the last split is found. The first call must succeed, so that a bad job is refused at once;
+// later ones may fail for as long as the budget lasts.
+func (d *discovery) discover(ctx context.Context, e flow.Enumerator) error {
+	started, pause := false, firstPause
+	var failing time.Time // since when; zero: it is not
+	for {
+		found, err := e.Discover(ctx)
+		wait := found.Next
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			if err := d.assign(e, found); err != nil || found.Final {
+				return err
+			}
+			started, pause, failing = true, firstPause, time.Time{}
+		case !started:
+			return err
+		default:
+			if failing.IsZero() {
+				failing = time.Now()
+			}
+			if d.budget >= 0 && time.Since(failing) >= d.budget {
+				return fmt.Errorf("for %v: %w", time.Since(failing).Round(time.Second), err)
+			}
+			d.warn(fmt.Sprintf("cannot look for new splits, next try in %v: %v", pause, err))
+			wait, pause = pause, min(2*pause, longestPause)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(max(wait, time.Millisecond)):
+		}
+	}
+}
+
+func (d *discovery) assign(e flow.Enumerator, found flow.Discovery) error {
+	out := make([]assigned, len(found.Added))
+	for i, s := range found.Added {
+		r := e.Owner(s, d.src.readers)
+		if r < 0 || r >= d.src.readers {
+			return cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("split %s was given to reader %d of %d", s.ID, r, d.src.readers)}
+		}
+		out[i] = assigned{s, r}
+	}
+	d.m.post(func() { d.m.onSplits(d.src, out, found.Final) })
+	return nil
+}
+
+// kinder is an error that knows its kind, as connectors give it to theirs.
+type kinder interface {
+	error
+	ErrorKind() cluster.ErrorKind
+}
+
+// classify makes a failure of an error.
+func classify(err error) cluster.Failure {
+	if f, ok := errors.AsType[cluster.Failure](err); ok {
+		f.Message = err.Error()
+		return f
+	}
+	f := cluster.Failure{Kind: cluster.Invalid, Message: err.Error()}
+	if k, ok := errors.AsType[kinder](err); ok {
+		f.Kind = k.ErrorKind()
+		return f
+	}
+	_, isNet := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Kind = cluster.NotFound
+	case errors.Is(err, fs.ErrPermission):
+		f.Kind = cluster.Denied
+	case isNet, errors.Is(err, context.DeadlineExceeded):
+		f.Kind = cluster.Unavailable
+	}
+	return f
+}
+
+// onSplits records new splits and passes them to the readers that run already. The others get them with their deployment.
+func (m *Master) onSplits(src *source, found []assigned, final bool) {
+	added := make([][]flow.Split, src.readers)
+	for _, a := range found {
+		added[a.reader] = append(added[a.reader], a.split)
+	}
+	src.final = src.final || final
+	for r := range added {
+		src.splits[r] = append(src.splits[r], added[r]...)
+		e := m.sched.Execution(src.vertex, r)
+		if len(added[r]) == 0 && !final || e.State != cluster.Deploying && e.State != cluster.Running {
+			continue
+		}
+		m.toAgent(e.Slot.Agent, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Splits{Splits: &ctlpb.Splits{
+			Id: ctl.PBExecution(e.ID), Splits: pbSplits(added[r]), NoMore: src.final,
+		}}})
+	}
+	m.log.Info("found splits", "source", src.node.Title(), "splits", len(found), "final", final)
+}
+
+func pbSplits(splits []flow.Split) []*ctlpb.Split {
+	out := make([]*ctlpb.Split, len(splits))
+	for i, s := range splits {
+		out[i] = &ctlpb.Split{Id: s.ID, State: s.State}
+	}
+	return out
+}
