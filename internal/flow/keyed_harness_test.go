@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -107,9 +108,20 @@ func (d *discardOut[T]) Control(Control) error { d.controls++; return nil }
 // start opens an instance.
 func start(t testing.TB, f Factory, rt Runtime, outs ...any) Instance {
 	t.Helper()
+	return startFrom(t, nil, f, rt, outs...)
+}
+
+// startFrom opens an instance whose state is restored from entries.
+func startFrom(t testing.TB, state []StateEntry, f Factory, rt Runtime, outs ...any) Instance {
+	t.Helper()
 	in, err := f(rt, outs)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, e := range state {
+		if err := in.Op.(Stateful).Restore(e); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := in.Op.Open(context.Background()); err != nil {
 		t.Fatal(err)
@@ -137,3 +149,21 @@ func (sumEvents) Zero() int64                  { return 0 }
 func (sumEvents) Add(acc int64, e event) int64 { return acc + e.N }
 func (sumEvents) Merge(into, from int64) int64 { return into + from }
 func (sumEvents) Result(acc int64) int64       { return acc }
+
+// snapshotOf returns all entries of an operator's state, and checks their order.
+func snapshotOf(t testing.TB, op Operator) []StateEntry {
+	t.Helper()
+	var all []StateEntry
+	err := op.(Stateful).Snapshot(func(e StateEntry) error {
+		if n := len(all); n > 0 && e.Group < all[n-1].Group {
+			t.Errorf("snapshot: group %d after %d", e.Group, all[n-1].Group)
+		}
+		e.Key, e.Value = bytes.Clone(e.Key), bytes.Clone(e.Value)
+		all = append(all, e)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

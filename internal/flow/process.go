@@ -35,6 +35,9 @@ func (p ProcessParams[K, T, U]) Check() error {
 	if p.Setup(s).Process == nil {
 		return fmt.Errorf("its Processor has no Process")
 	}
+	if len(s.shared) > 0 {
+		s.errs = append(s.errs, fmt.Errorf("state %q is shared, but no input is broadcast", s.shared[0].stateName()))
+	}
 	return s.err()
 }
 

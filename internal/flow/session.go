@@ -106,11 +106,18 @@ func (o *sessionOp[K, T, A, R]) sessionAt(k K, t int64) (uint32, bool) {
 		return 0, false
 	}
 	if !known {
-		slot = o.keys.insert(k)
-		o.heads = grown(o.heads, slot, noSession)
-		o.heads[slot] = noSession
+		slot = o.newKey(k)
 	}
-	return o.insert(slot, prev, t, end), true
+	id := o.link(slot, prev, session[A]{start: t, end: end, acc: o.agg.Zero(), fired: end-1 <= o.wm})
+	return id, true
+}
+
+// newKey gives a key without sessions a slot.
+func (o *sessionOp[K, T, A, R]) newKey(k K) uint32 {
+	slot := o.keys.insert(k)
+	o.heads = grown(o.heads, slot, noSession)
+	o.heads[slot] = noSession
+	return slot
 }
 
 // absorb merges into session at the ones after it that it has grown to overlap.
@@ -128,8 +135,8 @@ func (o *sessionOp[K, T, A, R]) absorb(at uint32) {
 	}
 }
 
-// insert makes a session after prev.
-func (o *sessionOp[K, T, A, R]) insert(slot, prev uint32, start, end int64) uint32 {
+// link puts a session of slot after prev.
+func (o *sessionOp[K, T, A, R]) link(slot, prev uint32, s session[A]) uint32 {
 	var id uint32
 	if n := len(o.free); n > 0 {
 		id, o.free = o.free[n-1], o.free[:n-1]
@@ -141,8 +148,8 @@ func (o *sessionOp[K, T, A, R]) insert(slot, prev uint32, start, end int64) uint
 	if prev != noSession {
 		link = &o.pool[prev].next
 	}
-	late := end-1 <= o.wm
-	o.pool[id] = session[A]{start: start, end: end, acc: o.agg.Zero(), slot: slot, next: *link, fired: late}
+	s.slot, s.next = slot, *link
+	o.pool[id] = s
 	*link = id
 	o.keys.hold(slot)
 	o.enqueue(id)
@@ -196,6 +203,9 @@ func (o *sessionOp[K, T, A, R]) due() int64 {
 	}
 	return o.queue[0].at
 }
+
+// opened implements windowTable.
+func (o *sessionOp[K, T, A, R]) opened() {}
 
 // unlink takes a session out of its key's list, and frees the key with its last one.
 func (o *sessionOp[K, T, A, R]) unlink(id uint32) {

@@ -91,12 +91,16 @@ type windowBase[K comparable, T, A, R any] struct {
 	buf     *Buffer[Windowed[K, R]]
 	keepKey keeper[K]
 	keepAcc keeper[A]
+	groups  *keyGroups[K]
+	codec   Codec[A]
 	dropped *Counter // late records
 	table   windowTable
 
 	wm     int64 // the watermark; by processing time, the clock less one
 	lastWM int64 // the last watermark of the input but MaxTime
 	nlate  int64
+
+	restored bool // wm is what was restored
 }
 
 // windowTable is the part of a window operator that differs: how it holds accumulators.
@@ -105,6 +109,8 @@ type windowTable interface {
 	advance(wm int64) error
 	// due is the watermark at which advance has something to do.
 	due() int64
+	// opened is called once, after state was restored.
+	opened()
 }
 
 func newWindowBase[K comparable, T, A, R any](p WindowParams[K, T, A, R], rt Runtime, outs []any) (windowBase[K, T, A, R], error) {
@@ -112,16 +118,26 @@ func newWindowBase[K comparable, T, A, R any](p WindowParams[K, T, A, R], rt Run
 	if err != nil {
 		return windowBase[K, T, A, R]{}, err
 	}
+	groups, err := newKeyGroups[K](rt, p.Codecs)
+	if err != nil {
+		return windowBase[K, T, A, R]{}, err
+	}
+	codec, err := accumulatorCodec(p.Agg, p.Codecs)
+	if err != nil {
+		return windowBase[K, T, A, R]{}, err
+	}
 	_, ownCodec := p.Agg.(AccumulatorCodec[A])
 	return windowBase[K, T, A, R]{
 		base: newBase(rt, nil, p.Sides, outs), rt: rt, spec: *p.Spec, key: p.Key, agg: p.Agg, out: out, buf: NewBuffer(out),
-		keepKey: keeperOf[K](p.Codecs, true), keepAcc: keeperOf[A](p.Codecs, !ownCodec), wm: MinTime, lastWM: MinTime,
+		keepKey: keeperOf[K](p.Codecs, true), keepAcc: keeperOf[A](p.Codecs, !ownCodec), groups: groups, codec: codec, wm: MinTime, lastWM: MinTime,
 	}, nil
 }
 
 // Open implements Operator.
 func (o *windowBase[K, T, A, R]) Open(context.Context) error {
 	o.dropped = o.rt.Counter("late records")
+	o.table.opened()
+	o.arm()
 	return nil
 }
 

@@ -183,6 +183,17 @@ func (o *windowOp[K, T, A, R]) due() int64 {
 	return due
 }
 
+// opened implements windowTable: what was restored may have fired.
+func (o *windowOp[K, T, A, R]) opened() {
+	if !o.restored || o.wm == MinTime {
+		return
+	}
+	o.next = plus(o.wm, 2)
+	for _, p := range o.panes.list {
+		p.late = o.isLate(p.first)
+	}
+}
+
 // fire puts out the results of the window that ends at end; p is its first pane.
 func (o *windowOp[K, T, A, R]) fire(p *pane[K, A], end int64) error {
 	start := o.cut.begin(p.start, end)

@@ -109,11 +109,11 @@ type conversation struct {
 }
 
 // newConversation opens an operator with results of type U and a side output of late events.
-func newConversation[U any](t *testing.T, f Factory, show func(U) string) *conversation {
+func newConversation[U any](t *testing.T, f Factory, show func(U) string, state ...StateEntry) *conversation {
 	c := &conversation{rt: newTestRuntime()}
 	main := &logOut[U]{log: &c.log, show: show}
 	late := &logOut[event]{log: &c.log, prefix: "late: ", show: func(e event) string { return fmt.Sprintf("%s %d", e.Key, e.N) }}
-	c.inst = start(t, f, c.rt, Out[U](main), Out[event](late))
+	c.inst = startFrom(t, state, f, c.rt, Out[U](main), Out[event](late))
 	c.in = c.inst.Inputs[0].(Out[event])
 	return c
 }
@@ -121,7 +121,7 @@ func newConversation[U any](t *testing.T, f Factory, show func(U) string) *conve
 // lateSides routes late records to port 1.
 func lateSides() *Sides { return &Sides{tags: []string{LateTag}, ports: []int{1}} }
 
-func newWindowConversation(t *testing.T, s *WindowSpec) *conversation {
+func newWindowConversation(t *testing.T, s *WindowSpec, state ...StateEntry) *conversation {
 	show := func(w Windowed[string, int64]) string {
 		if s.Kind == CalendarWindow {
 			return fmt.Sprintf("%s [%s, %s) %d", w.Key, w.Start, w.End, w.Value)
@@ -129,7 +129,7 @@ func newWindowConversation(t *testing.T, s *WindowSpec) *conversation {
 		return fmt.Sprintf("%s [%s, %s) %d", w.Key, showTime(int64(w.Start)), showTime(int64(w.End)), w.Value)
 	}
 	p := WindowParams[string, event, int64, int64]{Spec: s, Key: eventKey, Agg: sumEvents{}, Sides: lateSides()}
-	return newConversation(t, NewWindow(p), show)
+	return newConversation(t, NewWindow(p), show, state...)
 }
 
 // take returns what was said since the last call.
