@@ -3,9 +3,11 @@ package kafkasink
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -281,5 +283,79 @@ func TestBackPressureAndCancel(t *testing.T) {
 	w.Close()
 	if d := time.Since(began); d > 5*time.Second {
 		t.Errorf("Close took %v", d)
+	}
+}
+
+// network is a way to brokers that can be cut.
+type network struct {
+	mu    sync.Mutex
+	down  bool              // guarded by mu
+	conns map[net.Conn]bool // guarded by mu
+}
+
+func (n *network) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down {
+		c.Close()
+		return nil, errors.New("the test has cut the network")
+	}
+	n.conns[c] = true
+	return c, nil
+}
+
+func (n *network) set(down bool) {
+	n.mu.Lock()
+	n.down = down
+	conns := n.conns
+	n.conns = map[net.Conn]bool{}
+	n.mu.Unlock()
+	for c := range conns {
+		c.Close()
+	}
+}
+
+// Brokers go away while records are on their way: each arrives, once and in order.
+func TestBrokersGoAndReturn(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "out"))
+	n := &network{conns: map[net.Conn]bool{}}
+	s := Topic("out")
+	s.cfg = func(c *kafka.Config) { c.Dial = n.dial }
+	w := newWriter(t, s, jsonFormat[int]{}, newRuntime(c.ListenAddrs()))
+	for i := range 2000 {
+		if i == 700 || i == 1400 {
+			n.set(true)
+			time.AfterFunc(300*time.Millisecond, func() { n.set(false) })
+		}
+		if err := w.Write(flow.Batch[int]{Recs: []int{i}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range read(t, c, "out", 2000) {
+		if string(r.Value) != fmt.Sprint(i) {
+			t.Fatalf("record %d is %s", i, r.Value)
+		}
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "out"))
+	n := &network{conns: map[net.Conn]bool{}}
+	s := Topic("out")
+	s.cfg = func(c *kafka.Config) { c.Dial, c.UnavailableTimeout = n.dial, time.Second }
+	w := newWriter(t, s, jsonFormat[int]{}, newRuntime(c.ListenAddrs()))
+	n.set(true)
+	if err := w.Write(flow.Batch[int]{Recs: []int{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot write to out-0") {
+		t.Errorf("Flush without brokers: %v", err)
 	}
 }
