@@ -167,8 +167,19 @@ func (v *valve) greatest(open bool) int64 {
 	return t
 }
 
+// complete reports whether every channel has come to its end: one that is idle may still have much to say,
+// so that others alone, which ended, must not carry it there.
+func (v *valve) complete() bool {
+	for i := range v.channels {
+		if c := &v.channels[i]; !c.ended && c.watermark < flow.MaxTime {
+			return false
+		}
+	}
+	return true
+}
+
 func (v *valve) raise(t int64) error {
-	if t <= v.last {
+	if t <= v.last || t == flow.MaxTime && !v.complete() {
 		return nil
 	}
 	v.last = t

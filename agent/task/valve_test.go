@@ -46,6 +46,8 @@ func TestValve(t *testing.T) {
 		{"end when all ended", 3, "0:end 1:end 1:end 2:end", "end"},
 		{"idle and ended", 2, "0:end 1:idle", "idle"},
 		{"ended at the end of time does not carry an idle one there", 2, "1:w100 0:w999 0:end 1:idle 1:w200", "w100 idle active w200"},
+		{"the end of time waits for an idle one", 2, "0:idle 1:w9223372036854775807 1:end 0:active 0:w9223372036854775807 0:end", "idle active w9223372036854775807 end"},
+		{"an idle one that just ends", 2, "0:idle 1:w9223372036854775807 1:end 0:end", "idle w9223372036854775807 end"},
 		{"end of time", 2, "0:w999 0:end 1:w999 1:end", "w999 end"},
 		{"end after idle", 2, "0:idle 1:w7 1:end 0:end", "w7 idle end"},
 		{"nothing after the end", 2, "0:w1 0:end 0:w5 1:w3", "w3"},
