@@ -25,6 +25,9 @@ func NewMemory(segmentBytes, perChannel int) *Memory {
 	return &Memory{segmentBytes: (segmentBytes + 7) &^ 7, limit: perChannel, parts: map[string]*memoryPartition{}}
 }
 
+// poison is what a segment is filled with when it is given back, in an exchange for tests on one goroutine.
+const poison = 0xdb
+
 // NewPartition implements Exchange.
 func (m *Memory) NewPartition(cfg PartitionConfig, _ func()) (Partition, error) {
 	p := &memoryPartition{
@@ -201,6 +204,11 @@ func (p *memoryPartition) signalRoom() {
 }
 
 func (p *memoryPartition) recycle(sub int, b []byte) {
+	if p.memory.limit == 0 {
+		for i := range b {
+			b[i] = poison // who keeps what was borrowed shall see it
+		}
+	}
 	p.mu.Lock()
 	q := &p.subs[sub]
 	q.out--

@@ -9,9 +9,18 @@ import (
 // Substituter is a Runtime that puts another connector in the place of a source's or sink's own: how a job is tested
 // without the outside world.
 type Substituter interface {
-	// Substitute returns the Reader[T] of a source, the SinkWriter[T] of a sink, or nil for the job's own.
+	// Substitute returns the Reader[T] of a source, the SinkWriter[T] of a sink or Nowhere{}, or nil for the job's own.
 	Substitute() any
 }
+
+// Nowhere takes the place of a sink whose records nobody wants.
+type Nowhere struct{}
+
+type nowhere[T any] struct{}
+
+func (nowhere[T]) Write(Batch[T]) error        { return nil }
+func (nowhere[T]) Flush(context.Context) error { return nil }
+func (nowhere[T]) Close() error                { return nil }
 
 // Steered is a substitute Reader that can also emit watermarks and idleness of its own, beside those that
 // the stream's strategy finds. It gets the function for that before it is polled.
@@ -37,6 +46,9 @@ func openWriter[T any](ctx context.Context, to Output[T], rt Runtime) (SinkWrite
 	s, ok := substituteOf(rt)
 	if !ok {
 		return to.NewWriter(ctx, rt)
+	}
+	if s == (Nowhere{}) {
+		return nowhere[T]{}, nil
 	}
 	w, ok := s.(SinkWriter[T])
 	if !ok {
