@@ -86,14 +86,8 @@ func Aggregate[K comparable, T, A, R any](w Windows[K, T], agg Aggregator[T, A, 
 
 // AggregateLate is Aggregate, and also returns the stream of the records that came too late for every window.
 func AggregateLate[K comparable, T, A, R any](w Windows[K, T], agg Aggregator[T, A, R]) (results Stream[Windowed[K, R]], late Stream[T]) {
-	sides := &flow.Sides{}
-	results = addWindow(w, agg, sides)
-	j := w.in.s.job
-	port, err := sides.Add(results.op.node, flow.LateTag, typeOf[T](j))
-	if err != nil {
-		j.errorf("%w", err)
-	}
-	return results, outputOf[T](j, results.op, port)
+	results = addWindow(w, agg, new(flow.Sides))
+	return results, sideOutput[T](w.in.s.job, results.op, flow.LateTag)
 }
 
 func addWindow[K comparable, T, A, R any](w Windows[K, T], agg Aggregator[T, A, R], sides *flow.Sides) Stream[Windowed[K, R]] {
@@ -102,5 +96,5 @@ func addWindow[K comparable, T, A, R any](w Windows[K, T], agg Aggregator[T, A, 
 		j.errorf("%w", err)
 	}
 	p := flow.WindowParams[K, T, A, R]{Spec: &w.spec, Key: w.in.key, Agg: agg, Sides: sides, Codecs: j.codecs}
-	return addKeyed[Windowed[K, R]](w.in, nodeSpec{kind: "window", detail: w.spec.String(), new: flow.NewWindow(p)}, p.Check)
+	return addKeyed[Windowed[K, R]](w.in, nodeSpec{kind: "window", detail: w.spec.String(), sides: sides, new: flow.NewWindow(p)}, p.Check)
 }

@@ -139,7 +139,15 @@ func (c *conversation) take() string {
 	return s
 }
 
+// say tells the operator a line of a script, and calls its timer if that has come.
 func (c *conversation) say(line string) error {
+	if err := c.tell(line); err != nil {
+		return err
+	}
+	return c.rt.advanceTo(c.rt.now, c.inst.Op)
+}
+
+func (c *conversation) tell(line string) error {
 	f := strings.Fields(line)
 	switch f[0] {
 	case "wm":
