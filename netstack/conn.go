@@ -28,6 +28,7 @@ type conn struct {
 	key    connKey // if dialed
 	peer   string  // identity and address
 	log    *slog.Logger
+	cork   *cork         // under TLS, else nil
 	wake   chan struct{} // 1 slot: the write loop has something to do
 
 	written atomic.Uint64 // bytes
@@ -66,6 +67,21 @@ func newConn(s *Stack, nc net.Conn, rd *frameReader, dialed bool, peer string) *
 		c.views = make(map[uint32]*view)
 	}
 	return c
+}
+
+// seal makes c, whose handshake is done, gather TLS records in under. Without TLS, under is nil.
+func (c *conn) seal(under *cork) {
+	if c.cork = under; under != nil {
+		under.tighten()
+	}
+}
+
+// flush sends what a cork has gathered.
+func (c *conn) flush() error {
+	if c.cork == nil {
+		return nil
+	}
+	return c.cork.flush()
 }
 
 // run serves the connection until it is closed. The write loop is its only goroutine beside the caller's.
@@ -171,6 +187,9 @@ func (c *conn) writeLoop() {
 	for {
 		done := c.next(&b)
 		err := b.write(c.nc)
+		if err == nil {
+			err = c.flush()
+		}
 		c.stack.pool.Put(b.segs...)
 		written(b.sent)
 		c.written.Add(uint64(b.bytes))
@@ -195,6 +214,7 @@ func (c *conn) endWriting() {
 	c.nc.SetReadDeadline(time.Now().Add(closeLinger))
 	if w, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		w.CloseWrite()
+		c.flush()
 	} else {
 		c.nc.Close()
 	}

@@ -140,8 +140,10 @@ func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	defer stop()
 	nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
+	var under *cork
 	if s.cfg.TLS != nil {
-		nc = tls.Client(nc, clientTLS(s.cfg.TLS.Client, key.addr))
+		under = newCork(nc)
+		nc = tls.Client(under, clientTLS(s.cfg.TLS.Client, key.addr))
 	}
 	c, err := s.greet(nc, key)
 	if err != nil {
@@ -149,6 +151,7 @@ func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
 		return nil, err
 	}
 	nc.SetDeadline(time.Time{})
+	c.seal(under)
 	return c, nil
 }
 

@@ -211,10 +211,12 @@ func (s *Stack) serveAccepted(ctx context.Context, nc net.Conn) {
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
 	raw := nc
+	var under *cork
 	if s.cfg.TLS != nil {
 		cfg := s.cfg.TLS.Server.Clone()
 		cfg.DynamicRecordSizingDisabled = true
-		nc = tls.Server(nc, cfg)
+		under = newCork(nc)
+		nc = tls.Server(under, cfg)
 	}
 	c, err := s.welcome(nc)
 	<-s.greeters
@@ -225,6 +227,7 @@ func (s *Stack) serveAccepted(ctx context.Context, nc net.Conn) {
 		return
 	}
 	nc.SetDeadline(time.Time{})
+	c.seal(under)
 	if !alive || !s.track(c) {
 		raw.Close()
 		return

@@ -190,7 +190,7 @@ func (p *Partition) recycle(sub int, seg *bufpool.Segment) {
 }
 
 // maxTurn is how many frames a view sends before the next one has its turn.
-const maxTurn = 16
+const maxTurn = 4
 
 // fill appends frames of v to b, as far as credit, b's room and its turn allow.
 // more: v has not become unservable, and is to be entered into the ready list again.
