@@ -3,6 +3,7 @@ package row
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"reflect"
@@ -116,4 +117,43 @@ func appendReflected(b []byte, v reflect.Value, depth int) (_ []byte, err error)
 		return appendAny(b, v.Elem().Interface(), depth+1)
 	}
 	return nil, fmt.Errorf("a value of type %s can't be in a record", v.Type())
+}
+
+// AppendObject appends an object without fields.
+func AppendObject(b []byte) []byte { return append(b, byte(Object), 0) }
+
+// AppendWithout appends an Object without the fields named; anything else is appended as an object without fields.
+func (v Value) AppendWithout(b []byte, names []string) []byte {
+	if v.Kind != Object {
+		return AppendObject(b)
+	}
+	b = append(b, byte(Object))
+	start := len(b)
+	for s := v.str; s != ""; {
+		name, _, rest, ok := nextField(s)
+		if !ok {
+			break
+		}
+		if !slices.Contains(names, name) {
+			b = append(b, s[:len(s)-len(rest)]...)
+		}
+		s = rest
+	}
+	return insertLength(b, start)
+}
+
+// Elements returns the elements of a List.
+func (v Value) Elements() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if v.Kind != List {
+			return
+		}
+		for s := v.str; s != ""; {
+			e, rest, ok := Next(s)
+			if !ok || !yield(e) {
+				return
+			}
+			s = rest
+		}
+	}
 }

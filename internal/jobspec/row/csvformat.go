@@ -5,12 +5,15 @@ import (
 	"strings"
 	"time"
 	"unsafe"
+
+	"github.com/heddle-stream/heddle/internal/flow"
 )
 
 // CSVOptions say how the lines of a CSV are written.
 type CSVOptions struct {
 	Delimiter byte  // ',' if 0
 	Columns   []int // for each field of a line its column, -1 for a field that is left out
+	Header    bool  // Decode: the message at offset 0 is no record but names: its row is Header
 }
 
 // NewCSV returns the format of one line of comma-separated values a message, quoted as in RFC 4180.
@@ -19,6 +22,10 @@ func NewCSV(s Schema, zone *time.Location, opt CSVOptions) *Format {
 		opt.Delimiter = ','
 	}
 	f := newFormat("csv", s, zone)
+	f.header = opt.Header
+	if opt.Header {
+		f.fields |= flow.FieldOffset
+	}
 	f.decode = func(f *Format, s *scratch, in []byte) error { return f.decodeCSV(s, opt, in) }
 	f.encode = func(f *Format, s *scratch, b []byte, r Row) ([]byte, bool, error) {
 		enc := s.spans.Split(r, len(f.schema.Cols))

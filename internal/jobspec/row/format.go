@@ -1,7 +1,9 @@
 package row
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +27,10 @@ type Format struct {
 	zone   *time.Location // nil: a time without a zone is an error
 	out    *time.Location // of times that are written
 	fields flow.MessageFields
-	meta   []int // for each column: which of MetaColumns it is, or -1
-	keyCol int   // column that becomes the message's key, -1 none
+	meta   []int      // for each column: which of MetaColumns it is, or -1
+	keyCol int        // column that becomes the message's key, -1 none
+	header bool       // the message at offset 0 is a Header
+	event  *eventTime // nil: rows have the messages' times
 
 	decode func(f *Format, s *scratch, value []byte) error // fills s.cols
 	encode func(f *Format, s *scratch, b []byte, r Row) ([]byte, bool, error)
@@ -84,7 +88,15 @@ func (f *Format) Fields() flow.MessageFields { return f.fields }
 func (f *Format) Decode(dst []Row, m *flow.Messages, from int) ([]Row, error) {
 	s := f.pool.Get().(*scratch)
 	defer f.pool.Put(s)
+	if f.event != nil {
+		m.Times = slices.Grow(m.Times, max(0, m.Len()-len(m.Times)))[:m.Len()]
+	}
 	for i := from; i < m.Len(); i++ {
+		if f.header && i < len(m.Offsets) && m.Offsets[i] == 0 {
+			s.arena.Buf = append(s.arena.Buf, Header...)
+			s.arena.End()
+			continue
+		}
 		if err := f.row(s, m, i); err != nil {
 			s.arena.Cut()
 			return s.arena.Rows(dst), err
@@ -104,6 +116,7 @@ func (f *Format) row(s *scratch, m *flow.Messages, i int) error {
 		return err
 	}
 	b := s.arena.Buf
+	start := len(b)
 	for c := range f.schema.Cols {
 		switch x := s.cols[c]; {
 		case f.meta[c] >= 0:
@@ -118,7 +131,10 @@ func (f *Format) row(s *scratch, m *flow.Messages, i int) error {
 		b = appendBody(b, Object, s.rest)
 	}
 	s.arena.Buf = b
-	return nil
+	if f.event == nil {
+		return nil
+	}
+	return f.setTime(m, i, Row(borrow(b[start:])))
 }
 
 // appendMeta appends what MetaColumns[which] is for message i.
@@ -186,3 +202,59 @@ func appendBytes(b, s []byte) []byte {
 	b = appendUvarint(b, len(s))
 	return append(b, s...)
 }
+
+// Header is the row of a file's first line where that is a header. No other row is empty of columns.
+const Header Row = ""
+
+// eventTime is where a format finds the event times of rows.
+type eventTime struct {
+	col  int
+	unit time.Duration
+}
+
+// WithEventTime returns the format with a column as the rows' event times, in place of the messages' own. unit is that of numbers.
+func (f *Format) WithEventTime(col int, unit time.Duration) *Format {
+	g := *f
+	g.event = &eventTime{col, unit}
+	return &g
+}
+
+// setTime sets the time of message i, whose row is r.
+func (f *Format) setTime(m *flow.Messages, i int, r Row) error {
+	at, err := EventTime(r.At(f.event.col), f.event.unit, f.zone)
+	if err != nil {
+		return f.fieldError(f.event.col, fmt.Errorf("no event time: %w", err))
+	}
+	m.Times[i] = at.UnixMilli()
+	return nil
+}
+
+// EventTime reads a value as a time: a time, text as ParseTime has it, or a number of units since the Unix epoch.
+func EventTime(v Value, unit time.Duration, zone *time.Location) (time.Time, error) {
+	switch v.Kind {
+	case Time:
+		return v.Time(), nil
+	case String, Bytes:
+		return ParseTime(v.str, zone)
+	case Int:
+		per := int64(time.Second / unit)
+		sec, part := v.Int()/per, v.Int()%per
+		if sec > maxSeconds || sec < -maxSeconds {
+			return time.Time{}, fmt.Errorf("%d is out of range for its unit %v", v.Int(), unit)
+		}
+		return time.Unix(sec, part*int64(unit)).UTC(), nil
+	case Float:
+		sec := v.Float() * unit.Seconds()
+		if !(sec < maxSeconds && sec > -maxSeconds) {
+			return time.Time{}, fmt.Errorf("%v is out of range for its unit %v", v.Float(), unit)
+		}
+		return time.UnixMicro(int64(sec * 1e6)).UTC(), nil
+	}
+	if v.IsNull() {
+		return time.Time{}, errors.New("it is null")
+	}
+	return time.Time{}, fmt.Errorf("%s is no time", article(v))
+}
+
+// maxSeconds bounds event times: the year 9999.
+const maxSeconds = 253402300799

@@ -315,3 +315,9 @@ func appendBody(b []byte, k Kind, body []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(body)))
 	return append(b, body...)
 }
+
+// Peek reads the first value of b. It points into b.
+func Peek(b []byte) Value {
+	v, _, _ := Next(borrow(b))
+	return v
+}

@@ -92,7 +92,7 @@ func (d *decoder) list(n ast.Node, v reflect.Value, what string) {
 	}
 	for _, item := range seq.Values {
 		e := reflect.New(v.Type().Elem()).Elem()
-		d.value(item, e, "an element of "+what)
+		d.value(item, e, singular(what))
 		v.Set(reflect.Append(v, e))
 	}
 }
@@ -134,7 +134,7 @@ func (d *decoder) object(n ast.Node, v reflect.Value, what string) {
 		return
 	}
 	fields := fieldsOf(v.Type())
-	set := map[string]Place{}
+	set, unknown := map[string]Place{}, false
 	for _, p := range pairs {
 		key, at, ok := d.key(p)
 		if !ok {
@@ -142,6 +142,7 @@ func (d *decoder) object(n ast.Node, v reflect.Value, what string) {
 		}
 		f := fields.byName[key]
 		if f == nil {
+			unknown = true
 			d.Failf(at, "unknown field %q in %s%s", key, what, Suggest(key, fields.names))
 			continue
 		}
@@ -156,7 +157,9 @@ func (d *decoder) object(n ast.Node, v reflect.Value, what string) {
 	if fields.at != nil {
 		v.FieldByIndex(fields.at).Set(reflect.ValueOf(At{at}))
 	}
-	d.missing(fields, set, at, what)
+	if !unknown { // an unknown field is most likely the missing one, misspelt
+		d.missing(fields, set, at, what)
+	}
 }
 
 // field decodes the value of a key and checks what its tags ask for.
@@ -328,4 +331,12 @@ func keyWidth(s *ast.StringNode) int {
 		o = o[:i]
 	}
 	return max(1, len([]rune(o)))
+}
+
+// singular names an element of a list: steps are made of a step.
+func singular(list string) string {
+	if one, ok := strings.CutSuffix(list, "s"); ok {
+		return "a " + one
+	}
+	return "an element of " + list
 }

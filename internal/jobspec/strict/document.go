@@ -44,7 +44,7 @@ func Decode(name string, data []byte, into any) *Document {
 	}
 	dec := decoder{Document: d, anchors: map[string]ast.Node{}}
 	ast.Walk(anchorCollector(dec.anchors), body)
-	dec.value(body, reflect.ValueOf(into).Elem(), "the file")
+	dec.value(body, reflect.ValueOf(into).Elem(), "the job")
 	return d
 }
 

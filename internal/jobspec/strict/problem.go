@@ -83,7 +83,8 @@ func excerpt(line string, at Place) string {
 
 // Nearest returns the name closest to s that a slip of the fingers would explain, or "".
 func Nearest(s string, names []string) string {
-	best, bestDistance := "", 1+max(1, utf8.RuneCountInString(s)/3)
+	n := utf8.RuneCountInString(s)
+	best, bestDistance := "", min(n, 1+max(1, n/3))
 	for _, n := range names {
 		if d := distance([]rune(strings.ToLower(s)), []rune(strings.ToLower(n)), bestDistance); d < bestDistance {
 			best, bestDistance = n, d

@@ -23,6 +23,17 @@ type String struct {
 	set   bool
 	style token.Type
 	lines []string
+	start Place  // of the whole value
+	whole string // the whole value, where Value is a part of it; from is where that begins, in characters
+	from  int
+}
+
+// all is the whole value.
+func (s String) all() string {
+	if s.whole != "" {
+		return s.whole
+	}
+	return s.Value
 }
 
 // IsSet reports whether the file gave a value.
@@ -44,7 +55,7 @@ func (s *String) take(d *decoder, n ast.Node) bool {
 	default:
 		return false
 	}
-	s.lines = d.lines
+	s.lines, s.start = d.lines, s.place
 	return true
 }
 
@@ -52,7 +63,8 @@ func (*String) schema(*schemaBuilder) map[string]any { return map[string]any{"ty
 
 // PlaceAt returns where the character number off of Value stands in the file, with the width given.
 func (s String) PlaceAt(off, width int) Place {
-	line, col := s.place.Line, s.place.Column // of the next character, from 1
+	off += s.from
+	line, col := s.start.Line, s.start.Column // of the next character, from 1
 	switch s.style {
 	case token.LiteralType, token.FoldedType:
 		line++
@@ -64,7 +76,7 @@ func (s String) PlaceAt(off, width int) Place {
 		col++
 	}
 	base := col
-	for i, r := range []rune(s.Value) {
+	for i, r := range []rune(s.all()) {
 		if i == off {
 			break
 		}
@@ -79,7 +91,7 @@ func (s String) PlaceAt(off, width int) Place {
 			col += s.consumed(rest)
 		}
 	}
-	if line > len(s.lines) || len(restOf(s.lines, line, col)) == 0 && line != s.place.Line {
+	if line > len(s.lines) || len(restOf(s.lines, line, col)) == 0 && line != s.start.Line {
 		return s.place
 	}
 	return Place{Line: line, Column: col, Width: width}
@@ -130,6 +142,7 @@ func (s *Text) decode(d *decoder, n ast.Node, what string) {
 	switch n.(type) {
 	case *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode:
 		s.place, s.Value, s.set, s.style, s.lines = placeOf(n), n.GetToken().Value, true, token.StringType, d.lines
+		s.start = s.place
 		return
 	}
 	d.wrongKind(n, what, "an expression")
@@ -258,4 +271,28 @@ func parseDuration(s string) (v time.Duration, days int, ok bool) {
 
 func (*Duration) schema(*schemaBuilder) map[string]any {
 	return map[string]any{"type": "string", "pattern": durationPattern, "minLength": 2}
+}
+
+// Call splits a text such as sum(a + b) into the name and what is in the brackets, each with its place.
+func (s Text) Call() (name, arg Text, ok bool) {
+	open := strings.IndexByte(s.Value, '(')
+	end := strings.TrimRight(s.Value, " \t\n")
+	if open < 0 || !strings.HasSuffix(end, ")") {
+		return name, arg, false
+	}
+	name, arg = s, s
+	name.Value = strings.TrimSpace(s.Value[:open])
+	inside := end[open+1 : len(end)-1]
+	arg.Value = strings.TrimSpace(inside)
+	for _, r := range name.Value {
+		if r != '_' && (r < 'a' || r > 'z') {
+			return name, arg, false
+		}
+	}
+	name.place.Width = len(name.Value)
+	skipped := open + 1 + len(inside) - len(strings.TrimLeft(inside, " \t\n"))
+	arg.from = s.from + len([]rune(s.Value[:skipped]))
+	arg.whole = s.all()
+	arg.place = s.PlaceAt(len([]rune(s.Value[:skipped])), max(1, len([]rune(arg.Value))))
+	return name, arg, name.Value != ""
 }

@@ -1,0 +1,83 @@
+package jobspec
+
+import (
+	"strconv"
+
+	"github.com/heddle-stream/heddle"
+	"github.com/heddle-stream/heddle/internal/jobspec/row"
+)
+
+// builder adds the operators of a checked plan to a job.
+type builder struct {
+	job  *heddle.Job
+	plan *planner
+}
+
+// node builds a node, and tells its operators where in the file they come from.
+func (b *builder) node(n node) {
+	g := b.job.Graph()
+	from := len(g.Nodes)
+	n.build(b)
+	for _, op := range g.Nodes[from:] {
+		op.Where = b.plan.name + ":" + strconv.Itoa(n.line())
+	}
+}
+
+// apply adds an operator that runs functions on rows, one for each subtask.
+func apply(in heddle.Stream[row.Row], newFunc func() heddle.Func[row.Row, row.Row]) heddle.Stream[row.Row] {
+	return heddle.Apply(in, newFunc)
+}
+
+// project adds a projection, unless it would change nothing.
+func projectRows(in heddle.Stream[row.Row], p *projection) (heddle.Stream[row.Row], bool) {
+	if p.identity() {
+		return in, false
+	}
+	return apply(in, func() heddle.Func[row.Row, row.Row] { return newProjector(p) }), true
+}
+
+// finish gives the operator of a step its name, uid and parallelism.
+func (c *common) finish(s heddle.Stream[row.Row]) heddle.Stream[row.Row] {
+	s = s.Name(c.id)
+	if c.spec.UID.IsSet() {
+		s = s.UID(c.spec.UID.Value)
+	}
+	if c.spec.Parallelism.IsSet() {
+		s = s.Parallelism(c.spec.Parallelism.Value)
+	}
+	return s
+}
+
+// fallible gives an operator that can fail the step's policy.
+func (c *common) fallible(b *builder, s heddle.Stream[row.Row]) heddle.Stream[row.Row] {
+	return policy(b, s, c.spec.OnError, c.letters)
+}
+
+// policy sets what becomes of records that fail.
+func policy(b *builder, s heddle.Stream[row.Row], e *onError, letters *sinkNode) heddle.Stream[row.Row] {
+	switch {
+	case letters != nil:
+		letters.feed(deadLetterRows(s.DeadLetters()), deadLetterSchema)
+	case e != nil && e.Policy.Value == "skip":
+		return s.OnError(heddle.SkipOnError)
+	}
+	return s
+}
+
+// deadLetterSchema is that of the rows that failed records become.
+var deadLetterSchema = row.Schema{Cols: []row.Column{
+	{Name: "step", Type: row.StringType}, {Name: "error", Type: row.StringType}, {Name: "record", Type: row.StringType},
+}}
+
+// deadLetterRows makes rows of dead letters. The record is the message as it was read, where there is one.
+func deadLetterRows(s heddle.Stream[heddle.DeadLetter]) heddle.Stream[row.Row] {
+	return heddle.Map(s, func(d heddle.DeadLetter) row.Row {
+		record := d.Record
+		if d.Value != nil {
+			record = string(d.Value)
+		}
+		b := row.StringValue(d.Operator).Append(nil)
+		b = row.StringValue(d.Reason).Append(b)
+		return row.Row(row.StringValue(record).Append(b))
+	}).Name("dead letters")
+}

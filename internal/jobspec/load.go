@@ -1,0 +1,77 @@
+package jobspec
+
+import (
+	"path/filepath"
+
+	"github.com/heddle-stream/heddle"
+	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/jobspec/strict"
+)
+
+// Options is what a file may leave to the configuration.
+type Options struct {
+	Timezone string // IANA name for a file without timezone; "" sets none
+}
+
+// Load makes a job of a file. name is for errors. An error about the file is a *strict.Error: it has everything that is wrong with it.
+func Load(name string, data []byte, opts Options) (*heddle.Job, error) {
+	p, err := check(name, data, opts)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(p.nodes) - 1; i >= 0; i-- {
+		p.nodes[i].needed()
+	}
+	job := heddle.NewJob(p.file.Name.Value)
+	if p.file.Parallelism.IsSet() {
+		job.Parallelism(p.file.Parallelism.Value)
+	}
+	if p.file.MaxParallelism.IsSet() {
+		job.MaxParallelism(p.file.MaxParallelism.Value)
+	}
+	b := &builder{job: job, plan: p}
+	var sinks []*sinkNode
+	for _, n := range p.nodes {
+		if s, ok := n.(*sinkNode); ok {
+			sinks = append(sinks, s)
+			continue
+		}
+		b.node(n)
+	}
+	for _, s := range sinks { // last: they take what any step sends them
+		b.node(s)
+	}
+	if err := p.doc.Err(); err != nil {
+		return nil, err
+	}
+	return job, nil
+}
+
+// check does the passes that find what is wrong.
+func check(name string, data []byte, opts Options) (*planner, error) {
+	p := &planner{name: filepath.Base(name), file: &jobFile{}, streams: map[string]*stream{}, sinks: map[string]*sinkNode{}}
+	p.doc = strict.Decode(name, data, p.file)
+	if opts.Timezone != "" {
+		var err error
+		if p.zone, err = flow.LoadZone(opts.Timezone); err != nil {
+			return nil, err
+		}
+	}
+	if p.file.Timezone.IsSet() {
+		p.zone = location(p.doc, p.file.Timezone)
+	}
+	if p.file.Name.IsSet() && p.file.Name.Value == "" {
+		p.doc.Failf(p.file.Name.Place(), "the name is empty")
+	}
+	if p.doc.Failed() {
+		return nil, p.doc.Err()
+	}
+	p.resolve()
+	for _, n := range p.nodes {
+		n.check(p)
+	}
+	if err := p.doc.Err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}

@@ -1,0 +1,396 @@
+package jobspec
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/heddle-stream/heddle"
+	"github.com/heddle-stream/heddle/internal/jobspec/row"
+	"github.com/heddle-stream/heddle/internal/jobspec/strict"
+	"github.com/heddle-stream/heddle/kafkasource"
+)
+
+// sourceNode reads records.
+type sourceNode struct {
+	spec    *source
+	out     *stream
+	letters *sinkNode
+
+	zone      *time.Location
+	format    string
+	columns   []string // csv: names of a line's fields in order, "" for one that is left out
+	delimiter byte
+	header    bool
+	generated map[string]*expression
+	from      heddle.MessageSource
+}
+
+// kafkaTime is the column of a Kafka message's own timestamp.
+const kafkaTime = "_timestamp"
+
+func (n *sourceNode) check(p *planner) {
+	n.zone = p.zone
+	declared := n.declared(p)
+	switch s := n.spec; {
+	case s.Kafka != nil:
+		n.checkFormat(p, &s.Kafka.Format, declared)
+		n.out.schema.Cols = append(n.out.schema.Cols, row.MetaColumns...)
+		n.from = n.kafka(p, s.Kafka)
+	case s.File != nil:
+		n.checkFormat(p, &s.File.Format, declared)
+		n.from = heddle.Files(s.File.Path.Value)
+	case s.Generator != nil:
+		n.checkGenerator(p)
+	}
+	for _, c := range n.out.schema.Cols {
+		if !c.Meta && slices.ContainsFunc(row.MetaColumns, func(m row.Column) bool { return m.Name == c.Name }) {
+			p.doc.Failf(n.out.place, "the column name %s stands for what Kafka knows of a message; it can't be a field", c.Name)
+		}
+	}
+	n.checkEventTime(p)
+}
+
+// declared are the columns of fields.
+func (n *sourceNode) declared(p *planner) (cols []row.Column) {
+	if n.spec.Fields == nil {
+		return nil
+	}
+	if n.spec.Generator != nil {
+		p.doc.Failf(n.spec.Fields.Place(), "a generator's fields are those of its record: leave fields out")
+	}
+	var names []string
+	for _, t := range row.Types {
+		names = append(names, string(t))
+	}
+	for _, e := range n.spec.Fields.Entries {
+		c := row.Column{Name: e.Key.Value, Type: row.Type(e.Value.Value)}
+		if e.Value.IsSet() && !slices.Contains(names, e.Value.Value) {
+			p.doc.Failf(e.Value.Place(), "unknown type %q%s", e.Value.Value, strict.Suggest(e.Value.Value, names))
+			c.Type = row.AnyType
+		}
+		if slices.ContainsFunc(cols, func(o row.Column) bool { return o.Name == c.Name }) {
+			p.doc.Failf(e.Key.Place(), "field %q is there twice", c.Name)
+			continue
+		}
+		cols = append(cols, c)
+	}
+	return cols
+}
+
+// checkFormat works out the columns that the format gives.
+func (n *sourceNode) checkFormat(p *planner, f *sourceFormat, declared []row.Column) {
+	n.format = f.Name.Value
+	if f.Options != nil {
+		n.format = "csv"
+	}
+	fixed := ""
+	switch n.format {
+	case "json":
+		n.out.schema = row.Schema{Cols: declared, Rest: declared == nil}
+	case "csv":
+		n.checkCSV(p, f, declared)
+	case "text":
+		fixed = row.LineColumn
+		n.out.schema.Cols = []row.Column{{Name: fixed, Type: row.StringType}}
+	case "raw":
+		fixed = row.ValueColumn
+		n.out.schema.Cols = []row.Column{{Name: fixed, Type: row.BytesType}}
+	}
+	if fixed != "" && n.spec.Fields != nil {
+		p.doc.Failf(n.spec.Fields.Place(), "the format %s has one column, %s: leave fields out", n.format, fixed)
+	}
+}
+
+func (n *sourceNode) checkCSV(p *planner, f *sourceFormat, declared []row.Column) {
+	n.out.schema.Cols = slices.Clone(declared)
+	var csv csvRead
+	if f.Options != nil && f.Options.CSV != nil {
+		csv = *f.Options.CSV
+	}
+	n.delimiter, n.header = delimiterOf(p.doc, csv.Delimiter), csv.Header.Value
+	if n.header && n.spec.File == nil {
+		p.doc.Failf(csv.Header.Place(), "only files have a header")
+	}
+	if csv.Columns == nil {
+		if declared == nil {
+			p.doc.Failf(f.Place(), "csv needs the names of its columns: list them in fields, or in format: {csv: {columns: […]}}")
+		}
+		for _, c := range declared {
+			n.columns = append(n.columns, c.Name)
+		}
+		return
+	}
+	for _, c := range csv.Columns {
+		n.columns = append(n.columns, c.Value)
+		if c.Value == "" || n.out.schema.Index(c.Value) >= 0 {
+			continue
+		}
+		if declared != nil {
+			p.doc.Failf(c.Place(), "column %q is not among the fields%s; an empty name leaves a column out", c.Value, strict.Suggest(c.Value, n.out.schema.Names()))
+			continue
+		}
+		n.out.schema.Cols = append(n.out.schema.Cols, row.Column{Name: c.Value, Type: row.StringType})
+	}
+	for _, c := range declared {
+		if !slices.Contains(n.columns, c.Name) {
+			p.doc.Failf(n.spec.Fields.Place(), "field %q is not among the columns of the csv", c.Name)
+		}
+	}
+}
+
+// delimiterOf returns the delimiter of a CSV, 0 for the default.
+func delimiterOf(doc *strict.Document, s strict.String) byte {
+	if !s.IsSet() {
+		return 0
+	}
+	if len(s.Value) != 1 || s.Value == "\"" || s.Value == "\n" || s.Value == "\r" {
+		doc.Failf(s.Place(), "delimiter needs one ASCII character, such as \";\" or \"\\t\"")
+		return 0
+	}
+	return s.Value[0]
+}
+
+// generatorScope is what a generator's expressions see.
+var generatorScope = row.Schema{Cols: []row.Column{{Name: "n", Type: row.IntType}}}
+
+func (n *sourceNode) checkGenerator(p *planner) {
+	g := n.spec.Generator
+	n.generated = p.compileAll(scope{schema: generatorScope, zone: p.zone}, &g.Record)
+	n.out.schema = withColumns(row.Schema{}, &g.Record, n.generated)
+	n.out.timed = true
+}
+
+// checkEventTime checks the column that gives the stream event times.
+func (n *sourceNode) checkEventTime(p *planner) {
+	for _, d := range []struct {
+		name string
+		d    strict.Duration
+	}{{"max_delay", n.spec.MaxDelay}, {"idle_after", n.spec.IdleAfter}} {
+		if d.d.IsSet() && n.spec.EventTime == nil && !n.out.timed {
+			p.doc.Failf(d.d.Place(), "%s needs event_time", d.name)
+		}
+	}
+	if n.spec.EventTime == nil {
+		return
+	}
+	col, unit := n.spec.EventTime.parts()
+	if !col.IsSet() || !p.columns(n.out, col) {
+		return
+	}
+	n.out.timed = true
+	i := n.out.schema.Index(col.Value)
+	if i < 0 {
+		return
+	}
+	switch t := n.out.schema.Cols[i].Type; t {
+	case row.AnyType, row.StringType, row.IntType, row.FloatType:
+	case row.TimeType:
+		if unit.IsSet() {
+			p.doc.Failf(unit.Place(), "column %s is a time, which has no unit", col.Value)
+		}
+	default:
+		p.doc.Failf(col.Place(), "event_time needs a time, a string or a number, but column %s is a %s", col.Value, t)
+	}
+}
+
+func (e *eventTime) parts() (col, unit strict.String) {
+	if e.Detail != nil {
+		return e.Detail.Column, e.Detail.Unit
+	}
+	return e.Column, strict.String{}
+}
+
+// kafka makes the connector.
+func (n *sourceNode) kafka(p *planner, k *kafkaSource) heddle.MessageSource {
+	var s *kafkasource.Source
+	if k.Pattern.IsSet() {
+		s = kafkasource.Pattern(k.Pattern.Value)
+	} else {
+		s = kafkasource.Topics(values(k.Topics)...)
+	}
+	for _, re := range []strict.String{k.Pattern, k.Exclude} {
+		if _, err := regexp.Compile(re.Value); err != nil {
+			p.doc.Failf(re.Place(), "bad regular expression: %v", err)
+		}
+	}
+	if k.Exclude.IsSet() {
+		if !k.Pattern.IsSet() {
+			p.doc.Failf(k.Exclude.Place(), "exclude goes with pattern only")
+		}
+		s.Exclude(k.Exclude.Value)
+	}
+	for _, t := range k.Topics {
+		if t.IsSet() && t.Value == "" {
+			p.doc.Failf(t.Place(), "a topic's name is empty")
+		}
+	}
+	if len(k.Brokers) > 0 {
+		s.Brokers(values(k.Brokers)...)
+	}
+	if k.Discovery.IsSet() {
+		s.DiscoveryInterval(k.Discovery.Value)
+	}
+	if k.Start != nil {
+		switch {
+		case k.Start.Point != nil:
+			s.Start(p.kafkaPoint(k.Start.Point))
+		case k.Start.Symbol.Value == "latest":
+			s.Start(kafkasource.Latest())
+		}
+	}
+	if k.Stop != nil {
+		switch {
+		case k.Stop.Point != nil:
+			s.Stop(p.kafkaPoint(k.Stop.Point))
+		case k.Stop.Symbol.Value == "latest":
+			s.Stop(kafkasource.Latest())
+		}
+	}
+	return s
+}
+
+func (p *planner) kafkaPoint(k *kafkaPoint) kafkasource.Position {
+	if k.Offsets == nil {
+		at, err := row.ParseTime(k.Timestamp.Value, p.zone)
+		if err != nil && k.Timestamp.IsSet() {
+			p.doc.Failf(k.Timestamp.Place(), "%v", err)
+		}
+		return kafkasource.Timestamp(at)
+	}
+	offsets := map[string]map[int32]int64{}
+	for _, t := range k.Offsets.Entries {
+		parts := map[int32]int64{}
+		for _, e := range t.Value.Entries {
+			part, err := strconv.ParseInt(e.Key.Value, 10, 32)
+			if err != nil || part < 0 {
+				p.doc.Failf(e.Key.Place(), "%q is no number of a partition", e.Key.Value)
+			}
+			if e.Value.IsSet() && e.Value.Value < 0 {
+				p.doc.Failf(e.Value.Place(), "an offset can't be negative")
+			}
+			parts[int32(part)] = int64(e.Value.Value)
+		}
+		offsets[t.Key.Value] = parts
+	}
+	return kafkasource.Offsets(offsets)
+}
+
+func values(list []strict.String) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = s.Value
+	}
+	return out
+}
+
+// line implements node.
+func (n *sourceNode) line() int { return n.out.place.Line }
+
+func (n *sourceNode) needed() {}
+
+func (n *sourceNode) build(b *builder) {
+	eventCol := ""
+	if n.spec.EventTime != nil {
+		col, _ := n.spec.EventTime.parts()
+		eventCol = col.Value
+	}
+	if n.spec.Generator != nil {
+		n.buildGenerator(b, eventCol)
+		return
+	}
+	if eventCol != "" && eventCol != kafkaTime {
+		n.out.need.add(eventCol)
+	}
+	have := n.out.need.prune(n.out.schema, true)
+	n.out.have = have
+	s := heddle.From[row.Row](b.job, n.from, n.rowFormat(have, eventCol))
+	s = n.named(s)
+	if n.out.timed {
+		w := heddle.BoundedDelay[row.Row](n.spec.MaxDelay.Value, nil)
+		w.Idle = n.spec.IdleAfter.Value
+		s = s.Watermark(w)
+	}
+	if n.header {
+		s = heddle.Filter(s, func(r row.Row) bool { return r != row.Header }).Name(n.out.name + " header")
+	}
+	n.out.rows = policy(b, s, n.spec.OnError, n.letters)
+}
+
+// rowFormat makes the format of the rows that are needed.
+func (n *sourceNode) rowFormat(have row.Schema, eventCol string) *row.Format {
+	var f *row.Format
+	switch n.format {
+	case "json":
+		f = row.NewJSON(have, n.zone)
+	case "csv":
+		opt := row.CSVOptions{Delimiter: n.delimiter, Header: n.header}
+		for _, name := range n.columns {
+			opt.Columns = append(opt.Columns, have.Index(name))
+		}
+		f = row.NewCSV(have, n.zone, opt)
+	case "text":
+		f = row.NewText(have, n.zone, have.Index(row.LineColumn), row.Template{})
+	default:
+		f = row.NewRaw(have, have.Index(row.ValueColumn))
+	}
+	if i := have.Index(eventCol); i >= 0 && eventCol != kafkaTime {
+		_, unit := n.spec.EventTime.parts()
+		f = f.WithEventTime(i, units[unit.Value])
+	}
+	return f
+}
+
+// units are the units of numbers as times.
+var units = map[string]time.Duration{"": time.Millisecond, "s": time.Second, "ms": time.Millisecond, "us": time.Microsecond, "ns": time.Nanosecond}
+
+// named gives the source's operator its name, uid and parallelism.
+func (n *sourceNode) named(s heddle.Stream[row.Row]) heddle.Stream[row.Row] {
+	s = s.Name(n.out.name)
+	if n.spec.UID.IsSet() {
+		s = s.UID(n.spec.UID.Value)
+	}
+	if n.spec.Parallelism.IsSet() {
+		s = s.Parallelism(n.spec.Parallelism.Value)
+	}
+	return s
+}
+
+// buildGenerator numbers records and projects the numbers to what the expressions say.
+func (n *sourceNode) buildGenerator(b *builder, eventCol string) {
+	g := n.spec.Generator
+	count := int64(-1)
+	if g.Count.IsSet() {
+		count = int64(g.Count.Value)
+	}
+	numbers := heddle.FromSource(b.job, heddle.Generate(count, func(i int64) row.Row {
+		return row.Row(row.IntValue(i).Append(nil))
+	}).Rate(float64(g.Rate.Value)))
+	s := n.named(numbers)
+	w := heddle.BoundedDelay[row.Row](n.spec.MaxDelay.Value, nil)
+	w.Idle = n.spec.IdleAfter.Value
+	if eventCol == "" {
+		s = s.Watermark(w)
+	} else {
+		n.out.need.add(eventCol)
+	}
+	have := n.out.need.prune(n.out.schema, true)
+	made, _ := projectRows(s, project(generatorScope, have, n.generated, nil))
+	n.out.have = have
+	s = policy(b, made.Name(n.out.name+" record"), n.spec.OnError, n.letters)
+	if eventCol != "" {
+		_, unit := n.spec.EventTime.parts()
+		i, zone := have.Index(eventCol), n.zone
+		w.Time = func(r row.Row) time.Time {
+			at, err := row.EventTime(r.At(i), units[unit.Value], zone)
+			if err != nil {
+				panic(fmt.Errorf("event_time %s: %w", eventCol, err))
+			}
+			return at
+		}
+		s = s.Watermark(w)
+	}
+	n.out.rows = s
+}
