@@ -129,3 +129,72 @@ func TestEnumeratorFails(t *testing.T) {
 		t.Errorf("run ended with %v, want the enumerator's error", err)
 	}
 }
+
+// TestPartitionings sends records by every partitioning between every pair of parallelisms, and counts what arrives.
+func TestPartitionings(t *testing.T) {
+	const splits, each = 3, 4000
+	kinds := map[string]func(heddle.Stream[string]) heddle.Stream[string]{
+		"auto":      func(s heddle.Stream[string]) heddle.Stream[string] { return s },
+		"rebalance": heddle.Stream[string].Rebalance,
+		"rescale":   heddle.Stream[string].Rescale,
+		"broadcast": heddle.Stream[string].Broadcast,
+		"custom": func(s heddle.Stream[string]) heddle.Stream[string] {
+			return s.PartitionBy(func(w string, n int) int { return len(w) % n })
+		},
+		"union": func(s heddle.Stream[string]) heddle.Stream[string] { return heddle.Union(s, s.Rebalance()) },
+	}
+	for name, part := range kinds {
+		for _, par := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {2, 3}, {3, 2}, {3, 3}} {
+			t.Run(fmt.Sprint(name, par), func(t *testing.T) {
+				sink := &testjob.Sink[string]{}
+				job := heddle.NewJob("partitionings")
+				in := heddle.FromSource(job, words(splits, each)).Parallelism(par[0])
+				heddle.ToSink(heddle.Map(part(in), func(w string) string { return w }).Parallelism(par[1]), sink).Parallelism(par[1])
+				if err := run(t.Context(), t, job, 1, nil); err != nil {
+					t.Fatal(err)
+				}
+				want := splits * each
+				switch name {
+				case "broadcast":
+					want *= par[1]
+				case "union":
+					want *= 2
+				}
+				counts := map[string]int{}
+				for _, w := range sink.Records() {
+					counts[w]++
+				}
+				total := 0
+				for i := range 97 {
+					w := fmt.Sprint("word-", i)
+					n := each / 97
+					if i < each%97 {
+						n++
+					}
+					if got := counts[w]; got != n*want/each {
+						t.Errorf("%s arrived %d times, want %d", w, got, n*want/each)
+					}
+					total += counts[w]
+				}
+				if total != want {
+					t.Errorf("%d records arrived, want %d", total, want)
+				}
+			})
+		}
+	}
+}
+
+// TestTee has a stream read twice, once in the chain and once through the exchange.
+func TestTee(t *testing.T) {
+	chained, afar := &testjob.Sink[string]{}, &testjob.Sink[string]{}
+	job := heddle.NewJob("tee")
+	in := heddle.FromSource(job, words(2, 1000))
+	heddle.ToSink(in, chained)
+	heddle.ToSink(in.Rebalance(), afar)
+	if err := run(t.Context(), t, job, 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := len(chained.Records()), len(afar.Records()); a != 2000 || b != 2000 {
+		t.Errorf("%d records in the chain and %d afar, want 2000 each", a, b)
+	}
+}
