@@ -3,16 +3,12 @@ package heddle
 import "github.com/heddle-stream/heddle/internal/flow"
 
 // The interfaces of connectors. A connector is a package of its own; it moves typed records (Source, Sink) or,
-// more often, messages whose meaning a Format knows (MessageSource, MessageSink).
+// more often, messages whose meaning a Format knows (MessageSource, MessageSink). What their methods speak of is in package heddle/connector.
 type (
 	// Source finds splits in the master and reads them in its subtasks.
 	Source[T any] = flow.Input[T]
 	// Sink writes records in its subtasks.
 	Sink[T any] = flow.Output[T]
-	// Reader reads the splits of one subtask of a Source.
-	Reader[T any] = flow.Reader[T]
-	// SinkWriter writes the records of one subtask of a Sink.
-	SinkWriter[T any] = flow.SinkWriter[T]
 	// Batch is records with their event times; see its fields for what may be kept.
 	Batch[T any] = flow.Batch[T]
 

@@ -54,7 +54,7 @@ type discardSink[T any] struct{}
 
 func (discardSink[T]) Describe() string { return "discard" }
 
-func (discardSink[T]) NewWriter(context.Context, flow.Runtime) (SinkWriter[T], error) {
+func (discardSink[T]) NewWriter(context.Context, flow.Runtime) (flow.SinkWriter[T], error) {
 	return discardSink[T]{}, nil
 }
 

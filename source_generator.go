@@ -58,7 +58,7 @@ func (g *Generator[T]) Enumerator(_ context.Context, env flow.EnumeratorEnv) (fl
 }
 
 // NewReader implements Source.
-func (g *Generator[T]) NewReader(_ context.Context, env flow.ReaderEnv) (Reader[T], error) {
+func (g *Generator[T]) NewReader(_ context.Context, env flow.ReaderEnv) (flow.Reader[T], error) {
 	return &generatorReader[T]{g: g, env: env, perPoll: 1024}, nil
 }
 

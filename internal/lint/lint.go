@@ -12,7 +12,7 @@ var layers = [][]string{
 	{"appmaster", "agent"},
 	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
-	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec"},
+	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec", "connector"},
 	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/ctl/protogen", "."},
 	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/jobspec/strict", "internal/lint"},
 }
