@@ -1,0 +1,206 @@
+// Package web serves an application's REST API and its dashboard, a plain page. It only reads the snapshots that the master
+// publishes, and passes on the wish to cancel.
+//
+//	GET /                     the dashboard
+//	GET /api/job              the whole snapshot
+//	GET /api/vertices         vertices; /api/vertices/{id} one of them
+//	GET /api/agents           agents
+//	GET /api/slots            slots of all agents
+//	PUT /api/job/cancel       asks for the end of the job
+//
+// Every request needs the application's token: as a bearer token, or in the cookie that /?token=… sets.
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+)
+
+// Config is what a Server needs to know.
+type Config struct {
+	Listener net.Listener // the server closes it
+	Token    string       // must not be empty
+	App      string       // id of the application: part of the cookie's name, since cookies don't know ports
+	Logger   *slog.Logger // nil: discards
+}
+
+// Server implements appmaster.Front.
+type Server struct {
+	// Immutable after New.
+	cfg    Config
+	token  [sha256.Size]byte // so that comparing takes the same time for any length
+	cookie string
+	http   *http.Server
+	wg     sync.WaitGroup // the serving goroutine
+
+	// Set by Start, before it serves.
+	view appmaster.View
+}
+
+// New returns a server that does not serve yet.
+func New(cfg Config) (*Server, error) {
+	if cfg.Token == "" {
+		return nil, errors.New("cannot serve the dashboard without a token")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), cookie: "heddle-" + cfg.App}
+	s.http = &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+// Start implements appmaster.Front.
+func (s *Server) Start(view appmaster.View) (string, error) {
+	s.view = view
+	s.wg.Go(func() {
+		if err := s.http.Serve(s.cfg.Listener); !errors.Is(err, http.ErrServerClosed) {
+			s.cfg.Logger.Error("the dashboard is not served any more", "error", err)
+		}
+	})
+	return "http://" + s.cfg.Listener.Addr().String() + "/", nil
+}
+
+// Close implements appmaster.Front.
+func (s *Server) Close(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("cannot end the dashboard in time: %w", err), s.http.Close())
+	}
+	s.wg.Wait()
+	return err
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	get := func(path string, f func(*appmaster.Snapshot) any) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, f(s.view.Snapshot())) })
+	}
+	get("/api/job", func(v *appmaster.Snapshot) any { return v })
+	get("/api/vertices", func(v *appmaster.Snapshot) any { return list(v.Vertices) })
+	get("/api/agents", func(v *appmaster.Snapshot) any { return list(v.Agents) })
+	get("/api/slots", func(v *appmaster.Snapshot) any { return slots(v) })
+	mux.HandleFunc("GET /api/vertices/{id}", s.vertex)
+	mux.HandleFunc("PUT /api/job/cancel", s.cancel)
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, "there is no %s %s", r.Method, r.URL.Path)
+	})
+	mux.HandleFunc("GET /{$}", s.page)
+	return s.guard(mux)
+}
+
+// list makes an empty slice of none, since JSON's null is nobody's friend.
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+func slots(v *appmaster.Snapshot) []appmaster.Slot {
+	out := []appmaster.Slot{}
+	for _, a := range v.Agents {
+		out = append(out, a.Slots...)
+	}
+	return out
+}
+
+func (s *Server) vertex(w http.ResponseWriter, r *http.Request) {
+	vertices := s.view.Snapshot().Vertices
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil || id < 0 || id >= len(vertices) {
+		fail(w, http.StatusNotFound, "there is no vertex %q: the job has 0 to %d", r.PathValue("id"), len(vertices)-1)
+		return
+	}
+	reply(w, http.StatusOK, vertices[id])
+}
+
+func (s *Server) cancel(w http.ResponseWriter, r *http.Request) {
+	s.cfg.Logger.Info("asked to cancel", "from", r.RemoteAddr)
+	s.view.Cancel("asked for by the REST API")
+	reply(w, http.StatusAccepted, map[string]string{"status": "canceling"})
+}
+
+// guard lets nobody in without the token, and sets the headers that every answer has.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		if given := r.URL.Query().Get("token"); given != "" && r.URL.Path == "/" && r.Method == http.MethodGet {
+			s.enter(w, r, given)
+			return
+		}
+		if !s.allowed(r) {
+			h.Set("WWW-Authenticate", `Bearer realm="heddle"`)
+			fail(w, http.StatusUnauthorized, "this needs the application's token: `heddle status` shows the address with it")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// enter exchanges the token in the address for a cookie, so that it does not stay in the address bar.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request, given string) {
+	if !s.matches(given) {
+		fail(w, http.StatusUnauthorized, "this is not the application's token")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: s.cookie, Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	w.Header().Set("Location", "./") // relative: we may be behind a proxy
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+func (s *Server) allowed(r *http.Request) bool {
+	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return s.matches(given)
+	}
+	c, err := r.Cookie(s.cookie)
+	return err == nil && s.matches(c.Value)
+}
+
+func (s *Server) matches(given string) bool {
+	sum := sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1
+}
+
+func reply(w http.ResponseWriter, code int, v any) {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		fail(w, http.StatusInternalServerError, "cannot encode the answer: %v", err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(data, '\n')) // the client is gone if this fails
+}
+
+// fail answers with an error in JSON.
+func fail(w http.ResponseWriter, code int, format string, args ...any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": fmt.Sprintf(format, args...)})
+}

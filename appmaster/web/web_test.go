@@ -1,0 +1,204 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/heddle-stream/heddle/appmaster"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// view is a master that shows one snapshot.
+type view struct {
+	snapshot *appmaster.Snapshot
+	canceled chan string
+}
+
+func (v view) Snapshot() *appmaster.Snapshot { return v.snapshot }
+func (v view) Cancel(reason string)          { v.canceled <- reason }
+
+const token = "s3cret"
+
+// serve starts a server for a snapshot full of markup.
+func serve(t *testing.T) (url string, v view) {
+	t.Helper()
+	now := time.Now()
+	evil := "<script>alert(1)</script>"
+	mark := now.UnixMilli()
+	v = view{&appmaster.Snapshot{
+		App: "app-1", Job: evil, State: "failing", Waiting: evil, Since: now, Started: now, Time: now,
+		Cause:    &appmaster.Cause{Kind: "lost", Message: evil, Agent: "agent-1", LastLogs: []string{evil}},
+		Vertices: []appmaster.Vertex{{ID: 0, Name: evil, RecordsIn: 1234567, Tasks: map[string]int{"running": 2}, Watermark: &mark}},
+		Agents:   []appmaster.Agent{{ID: "agent-1", State: "alive", Slots: []appmaster.Slot{{Agent: "agent-1", Job: "app-1", Tasks: []string{evil}}, {Agent: "agent-1", Index: 1}}}},
+		Sources:  []appmaster.Source{{Name: evil, Splits: []appmaster.Split{{ID: evil, Position: -1}}}},
+		Warnings: []appmaster.Warning{{Time: now, Message: evil}},
+	}, make(chan string, 1)}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Config{Listener: l, Token: token, App: "app-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, err = s.Start(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return url, v
+}
+
+// client keeps cookies and leaves no connection behind.
+func client(t *testing.T) *http.Client {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &http.Transport{}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Jar: jar, Transport: tr}
+}
+
+func do(t *testing.T, c *http.Client, method, url, bearer string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestAccess(t *testing.T) {
+	url, v := serve(t)
+	for _, c := range []struct {
+		method, path, bearer string
+		code                 int
+	}{
+		{"GET", "", "", 401},
+		{"GET", "api/job", "", 401},
+		{"GET", "api/job", "wrong", 401},
+		{"GET", "?token=wrong", "", 401},
+		{"GET", "api/job?token=" + token, "", 401}, // only the page takes it so
+		{"PUT", "api/job/cancel", "", 401},
+		{"PUT", "api/job/cancel?token=" + token, "", 401},
+		{"GET", "api/job", token, 200},
+		{"GET", "api/vertices", token, 200},
+		{"GET", "api/vertices/0", token, 200},
+		{"GET", "api/vertices/1", token, 404},
+		{"GET", "api/vertices/x", token, 404},
+		{"GET", "api/agents", token, 200},
+		{"GET", "api/slots", token, 200},
+		{"GET", "api/nothing", token, 404},
+		{"GET", "nothing", token, 404},
+		{"GET", "api/job/cancel", token, 404},
+		{"POST", "api/job/cancel", token, 404},
+	} {
+		if code, body := do(t, client(t), c.method, url+c.path, c.bearer); code != c.code {
+			t.Errorf("%s /%s with token %q: %d, want %d: %s", c.method, c.path, c.bearer, code, c.code, body)
+		}
+	}
+	if len(v.canceled) > 0 {
+		t.Error("the job was cancelled without the token or by the wrong method")
+	}
+	if code, _ := do(t, client(t), "PUT", url+"api/job/cancel", token); code != 202 || len(v.canceled) != 1 {
+		t.Errorf("cancel: %d, %d wishes; want 202 and one", code, len(v.canceled))
+	}
+}
+
+// TestCookie follows the way of a browser: the address with the token, then without.
+func TestCookie(t *testing.T) {
+	url, v := serve(t)
+	c := client(t)
+	code, body := do(t, c, "GET", url+"?token="+token, "")
+	if code != 200 || !strings.Contains(body, "<main") {
+		t.Fatalf("page by token: %d %s", code, body)
+	}
+	if code, _ := do(t, c, "GET", url+"api/job", ""); code != 200 {
+		t.Errorf("api by cookie: %d", code)
+	}
+	if code, _ := do(t, c, "PUT", url+"api/job/cancel", ""); code != 202 || len(v.canceled) != 1 {
+		t.Errorf("cancel by cookie: %d", code)
+	}
+}
+
+func TestPage(t *testing.T) {
+	url, _ := serve(t)
+	for _, path := range []string{"", "?content"} {
+		code, body := do(t, client(t), "GET", url+path, token)
+		if code != 200 || strings.Contains(body, "<script>alert") {
+			t.Errorf("/%s: %d, markup of the job's own gets through: %v", path, code, strings.Contains(body, "<script>alert"))
+		}
+		if n := strings.Count(body, "&lt;script&gt;alert"); n < 8 {
+			t.Errorf("/%s shows %d of the values, want all", path, n)
+		}
+		if strings.Contains(body, token) {
+			t.Errorf("/%s shows the token", path)
+		}
+		for _, want := range []string{"1\u202f234\u202f567", "2 running", "free"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("/%s does not show %q", path, want)
+			}
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	url, v := serve(t)
+	_, body := do(t, client(t), "GET", url+"api/job", token)
+	var got appmaster.Snapshot
+	if err := json.Unmarshal([]byte(body), &got); err != nil || got.App != v.snapshot.App || got.Vertices[0].RecordsIn != 1234567 {
+		t.Errorf("snapshot %+v, %v", got, err)
+	}
+	_, body = do(t, client(t), "GET", url+"api/slots", token)
+	var slots []appmaster.Slot
+	if err := json.Unmarshal([]byte(body), &slots); err != nil || len(slots) != 2 {
+		t.Errorf("slots %v, %v", slots, err)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	now := time.UnixMilli(10_000)
+	at, end := int64(4_000), int64(1<<62)
+	for _, c := range []struct{ got, want string }{
+		{count(0), "0"}, {count(999), "999"}, {count(1000), "1\u202f000"}, {count(-1000), "-1\u202f000"},
+		{rate(0), "0/s"}, {rate(1500), "1.5 k/s"}, {size(1 << 20), "1.0 MiB"}, {share(0.5), "50 %"},
+		{lag(now, nil), "–"}, {lag(now, &end), "end"}, {lag(now, &at), "1970-01-01 00:00:04 (6s behind)"},
+		{states(map[string]int{"running": 1, "finished": 2}), "2 finished, 1 running"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+	if _, err := New(Config{}); err == nil {
+		t.Error("New without a token succeeded")
+	}
+}
