@@ -10,7 +10,7 @@ import (
 // Bounds of one vectored write.
 const (
 	maxBatchFrames = 64
-	maxBatchBytes  = 1 << 20
+	maxBatchBytes  = 512 << 10
 )
 
 // sentSegment is a segment in a batch and whose it is.

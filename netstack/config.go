@@ -21,7 +21,7 @@ type Config struct {
 	SegmentBytes   int // size of a frame of data with its header, a multiple of 8; 0: 32 KiB
 	MemorySegments int // segments in all; 0: 2048
 
-	ExclusivePerChannel int // segments that are always a channel's own; 0: 2, negative: none
+	ExclusivePerChannel int // segments that are always a channel's own; 0: 2, negative: none (a consumer must then go on taking from every channel)
 	FloatingPerGate     int // more segments that a gate lends to channels with a backlog; 0: 32, negative: none (but one if there are no exclusive ones)
 	MaxPerChannel       int // most segments a channel has with floating ones; 0: 32
 	MaxPerSubpartition  int // most segments a producer may fill ahead for one consumer; 0: 32

@@ -169,7 +169,7 @@ func (c *conn) next(b *batch) (done bool) {
 		c.mu.Unlock()
 		return done
 	}
-	for turns := c.ready.len(); turns > 0 && !b.full(); turns-- {
+	for c.ready.len() > 0 && !b.full() {
 		v := c.ready.pop()
 		c.mu.Unlock()
 		more := v.part.Load().fill(v, b)
@@ -247,15 +247,8 @@ func (c *conn) fail(err error) {
 	c.wakeWriter()
 	c.stack.forget(c)
 
-	op := "read from"
-	var fault error
-	if closing {
-		fault = &LocalError{Op: "use connection to " + c.peer, Kind: cluster.Cancelled, Err: ErrClosed}
-	} else {
-		if errors.Is(err, io.EOF) {
-			err = errPeerClosed
-		}
-		fault = &RemoteError{Peer: c.peer, Op: op, Kind: cluster.Lost, Err: err}
+	if errors.Is(err, io.EOF) {
+		err = errPeerClosed
 	}
 	if len(channels)+len(views) > 0 {
 		c.log.Warn("exchange connection lost", "channels", len(channels)+len(views), "err", err)
@@ -263,11 +256,19 @@ func (c *conn) fail(err error) {
 		c.log.Debug("exchange connection closed", "err", err)
 	}
 	for _, ch := range channels {
-		ch.gate.failChannel(ch, fault)
+		ch.gate.failChannel(ch, c.lost("read partition "+ch.partition, closing, err))
 	}
 	for _, v := range views {
-		c.stack.leave(v, &RemoteError{Peer: c.peer, Op: "send to", Kind: cluster.Lost, Err: err})
+		c.stack.leave(v, c.lost("send partition "+v.partition, closing, err))
 	}
+}
+
+// lost is what the end of a connection is to one of its users: our doing if we were closing it, else the peer's.
+func (c *conn) lost(op string, closing bool, err error) error {
+	if closing {
+		return &LocalError{Op: op, Kind: cluster.Cancelled, Err: ErrClosed}
+	}
+	return &RemoteError{Peer: c.peer, Op: op, Kind: cluster.Lost, Err: err}
 }
 
 // users is how many channels and views the connection has.

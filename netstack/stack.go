@@ -111,11 +111,11 @@ func (s *Stack) Close() error {
 	}
 	conns := s.connsLocked()
 	s.mu.Unlock()
+	for _, g := range gates { // first, so that gates of this process see it as this process's doing
+		g.Close()
+	}
 	for _, p := range partitions {
 		p.Release()
-	}
-	for _, g := range gates {
-		g.Close()
 	}
 	for _, c := range conns {
 		c.close()
