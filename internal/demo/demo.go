@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -48,6 +49,7 @@ type Demo struct {
 	stop    context.CancelFunc
 	reading chan struct{} // closed when the reader of the results has ended
 	next    nextEvent     // owned by Produce
+	freed   atomic.Int64  // events that were trimmed
 }
 
 // Start starts the broker, creates the topics and begins to read results.
@@ -127,17 +129,20 @@ func (d *Demo) Trim(ctx context.Context, offsets map[int32]int64) error {
 	}
 	req := kmsg.NewPtrDeleteRecordsRequest()
 	req.TimeoutMillis = 1000
+	freed := int64(0)
 	topic := kmsg.NewDeleteRecordsRequestTopic()
 	topic.Topic = Clicks
 	for partition, offset := range offsets {
 		p := kmsg.NewDeleteRecordsRequestTopicPartition()
 		p.Partition, p.Offset = partition, offset
 		topic.Partitions = append(topic.Partitions, p)
+		freed += offset
 	}
 	req.Topics = append(req.Topics, topic)
 	if _, err := req.RequestWith(ctx, d.client); err != nil {
 		return fmt.Errorf("cannot trim the topic %s: %w", Clicks, err)
 	}
+	d.freed.Store(freed)
 	return nil
 }
 

@@ -12,8 +12,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// tick is how often the generator writes.
-const tick = 10 * time.Millisecond
+const (
+	tick    = 10 * time.Millisecond // how often the generator writes
+	maxHeld = 1_000_000             // events that the broker may hold, about 150 MB: the generator waits for the job to read
+)
 
 // Produce writes clicks at the configured rate until ctx ends, then waits until the broker has them all.
 // It is called once.
@@ -26,9 +28,11 @@ func (d *Demo) Produce(ctx context.Context) error {
 		now := time.Now()
 		due := int(now.Sub(start).Seconds() * float64(d.cfg.Rate))
 		// After a stall, catch up by a second's worth at most.
-		if due-sent > d.cfg.Rate {
-			sent = due - d.cfg.Rate
+		if late := due - sent - d.cfg.Rate; late > 0 {
+			start = start.Add(time.Duration(float64(late) / float64(d.cfg.Rate) * float64(time.Second)))
+			due -= late
 		}
+		due = min(due, int(d.freed.Load())+maxHeld)
 		for ; sent < due && failure.get() == nil; sent++ {
 			d.send(d.next.click(now), &failure)
 		}

@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/heddle-stream/heddle/conf"
+)
+
+// Names in an application's directory.
+const (
+	confFile   = "conf.yaml"      // resolved configuration without secrets
+	jobFile    = "job.yaml"       // of a YAML job; else the program is the job
+	secretFile = "secrets"        // token of the REST API and values of secret options, 0600
+	logFile    = "appmaster.log"  // what the ApplicationMaster says
+	addrFile   = "appmaster.addr" // where it listens; there once it does
+	resultFile = "result.json"    // how the application ended; there once it has
+	lockFile   = "lock"           // locked as long as client or ApplicationMaster live
+)
+
+// keptFailures is how many directories of ended applications stay in the state directory.
+const keptFailures = 10
+
+// appDir is the directory of one application of this host.
+type appDir struct {
+	id   string
+	path string
+}
+
+func (a appDir) file(name string) string { return filepath.Join(a.path, name) }
+
+// started is when the application was created, by its id.
+func (a appDir) started() time.Time {
+	parts := strings.Split(a.id, "-")
+	if len(parts) < 2 {
+		return time.Time{}
+	}
+	seconds, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}
+
+// secrets is the content of secretFile.
+type secrets struct {
+	Token   string            `json:"token"`             // of the REST API
+	Options map[string]string `json:"options,omitempty"` // values of options marked secret
+}
+
+// stateDir is where the applications of this host live.
+func (s *session) stateDir(c *conf.Config) string {
+	if dir := c.Text("state-dir"); dir != "" {
+		return dir
+	}
+	if dir := s.env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "heddle")
+	}
+	if home := s.env.Getenv("HOME"); home != "" {
+		return filepath.Join(home, ".local", "state", "heddle")
+	}
+	return filepath.Join(os.TempDir(), "heddle-"+strconv.Itoa(os.Getuid()))
+}
+
+// createApp makes the directory of a new application and locks it.
+// The lock is held until the returned file, and every copy a child has of it, is closed.
+func createApp(stateDir string, now time.Time) (appDir, *os.File, error) {
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return appDir{}, nil, precondition(fmt.Errorf("cannot create the state directory: %w", err), "set another with --state-dir DIR")
+	}
+	var random [4]byte
+	rand.Read(random[:])
+	id := fmt.Sprintf("heddle-%d-%s", now.Unix(), hex.EncodeToString(random[:]))
+	path, err := filepath.Abs(filepath.Join(stateDir, id))
+	if err != nil {
+		return appDir{}, nil, err
+	}
+	a := appDir{id, path}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return appDir{}, nil, precondition(fmt.Errorf("cannot create the application's directory: %w", err), "set another state directory with --state-dir DIR")
+	}
+	lock, err := os.OpenFile(a.file(lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err != nil {
+		os.RemoveAll(path)
+		return appDir{}, nil, fmt.Errorf("cannot lock %s: %w", a.file(lockFile), err)
+	}
+	return a, lock, nil
+}
+
+// alive reports whether the application's client or ApplicationMaster lives: whether its directory is locked.
+func (a appDir) alive() bool {
+	f, err := os.Open(a.file(lockFile))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// write stores what the roles need: configuration, secrets and the job file, if there is one.
+func (a appDir) write(c *conf.Config, job []byte) (secrets, error) {
+	sec := secrets{Token: rand.Text(), Options: c.Secrets()}
+	data, err := json.Marshal(sec)
+	if err != nil {
+		return sec, err
+	}
+	files := map[string][]byte{confFile: c.AppendYAML(nil), secretFile: data}
+	if job != nil {
+		files[jobFile] = job
+	}
+	for name, data := range files {
+		if err := os.WriteFile(a.file(name), data, 0o600); err != nil {
+			return sec, fmt.Errorf("cannot write the application's directory: %w", err)
+		}
+	}
+	return sec, nil
+}
+
+func (a appDir) readSecrets() (secrets, error) {
+	var sec secrets
+	return sec, a.readJSON(secretFile, &sec)
+}
+
+func (a appDir) readJSON(name string, v any) error {
+	data, err := os.ReadFile(a.file(name))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("cannot read %s: %w", a.file(name), err)
+	}
+	return nil
+}
+
+// restoreConfig reads back the configuration that the client resolved.
+func (a appDir) restoreConfig() (*conf.Config, error) {
+	r, err := registry()
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(a.file(confFile))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the application's configuration: %w", err)
+	}
+	sec, err := a.readSecrets()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the application's secrets: %w", err)
+	}
+	return conf.Restore(r, a.file(confFile), data, sec.Options)
+}
+
+// listApps returns the applications in stateDir, newest first.
+func listApps(stateDir string) ([]appDir, error) {
+	entries, err := os.ReadDir(stateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list applications: %w", err)
+	}
+	var apps []appDir
+	for _, e := range entries {
+		if a := (appDir{e.Name(), filepath.Join(stateDir, e.Name())}); e.IsDir() && strings.HasPrefix(a.id, "heddle-") && !a.started().IsZero() {
+			apps = append(apps, a)
+		}
+	}
+	slices.SortFunc(apps, func(a, b appDir) int {
+		return cmp.Or(b.started().Compare(a.started()), strings.Compare(b.id, a.id))
+	})
+	return apps, nil
+}
+
+// findApp returns the application whose id is, or begins or ends with, name; "" is the newest that lives.
+func findApp(stateDir, name string) (appDir, error) {
+	apps, err := listApps(stateDir)
+	if err != nil {
+		return appDir{}, err
+	}
+	var found []appDir
+	for _, a := range apps {
+		if a.id == name {
+			return a, nil
+		}
+		if name == "" && a.alive() || name != "" && (strings.HasPrefix(a.id, name) || strings.HasSuffix(a.id, name)) {
+			found = append(found, a)
+		}
+	}
+	switch {
+	case len(found) == 1 || name == "" && len(found) > 0:
+		return found[0], nil
+	case name == "":
+		return appDir{}, precondition(errors.New("no application runs on this host"), "`heddle list --all` shows those that ended")
+	case len(found) == 0:
+		return appDir{}, precondition(fmt.Errorf("there is no application %q in %s", name, stateDir), "`heddle list --all` shows what there is")
+	}
+	return appDir{}, usage(fmt.Errorf("%q could be any of %d applications", name, len(found)), "give more of the id; `heddle list --all` shows them")
+}
+
+// prune removes the oldest directories of applications that have ended, beyond those kept.
+func prune(stateDir string) {
+	apps, err := listApps(stateDir)
+	if err != nil {
+		return
+	}
+	kept := 0
+	for _, a := range apps {
+		if a.alive() {
+			continue
+		}
+		if kept++; kept > keptFailures {
+			os.RemoveAll(a.path)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/heddle-stream/heddle/bench"
+	"github.com/spf13/cobra"
+)
+
+func (s *session) benchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "bench", Short: "Measure Heddle against what this machine can do",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(fmt.Errorf("there is no benchmark %q", args[0]), "there is: heddle bench exchange")
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(s.benchExchangeCommand())
+	return cmd
+}
+
+func (s *session) benchExchangeCommand() *cobra.Command {
+	var asJSON bool
+	o := bench.ExchangeOptions{}
+	cmd := &cobra.Command{
+		Use: "exchange", Short: "Move records between two processes, beside a raw TCP loop", Args: exactArgs(0, ""),
+		Long: `Send records from producers in one process to consumers in another over loopback TCP, through the exchange
+that jobs use, and verify every one; then run a raw TCP loop between the same processes, to compare with.`,
+		Example: "  heddle bench exchange --record-size 8 --parallelism 2 --partitioner hash\n  heddle bench exchange --record-size 100 --tls --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := s.load()
+			if err != nil {
+				return err
+			}
+			x := exchangeConfig(c)
+			o.SegmentBytes, o.ExclusivePerChannel, o.FloatingPerGate = x.SegmentBytes, x.ExclusivePerChannel, x.FloatingPerGate
+			o.MaxPerChannel, o.MaxPerSubpartition = x.MaxPerChannel, x.MaxPerSubpartition
+			o.Executable, o.Parallelism, o.TLS = s.env.Executable, c.Int("parallelism"), c.Bool("exchange.tls") || o.TLS
+			res, err := bench.Exchange(cmd.Context(), o)
+			if err != nil {
+				return failed(err)
+			}
+			return s.printExchange(res, asJSON)
+		},
+	}
+	cmd.Flags().IntVar(&o.RecordSize, "record-size", 8, "bytes of a record; 8 is a uint64, more is a []byte")
+	cmd.Flags().StringVar(&o.Partitioner, "partitioner", "rebalance", "`rebalance|hash`")
+	cmd.Flags().DurationVar(&o.Duration, "duration", 5*time.Second, "how long to measure")
+	cmd.Flags().BoolVar(&o.TLS, "tls", false, "encrypt (the same as --exchange.tls)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (s *session) printExchange(r bench.ExchangeResult, asJSON bool) error {
+	if asJSON {
+		return s.out.json(r)
+	}
+	const line = "%-10s %8.1f M records/s  %8.1f MB/s  %7.1f ns CPU/record  %6.3f allocations/record\n"
+	_, err := fmt.Fprintf(s.env.Stdout, line, "exchange", r.RecordsPerSecond/1e6, r.BytesPerSecond/1e6, r.CPUNsPerRecord, r.AllocsPerRecord)
+	_, err2 := fmt.Fprintf(s.env.Stdout, "%-10s %8.1f M records/s  %8.1f MB/s\n", "raw TCP", r.RawBytesPerSecond/float64(r.RecordSize)/1e6, r.RawBytesPerSecond/1e6)
+	_, err3 := fmt.Fprintf(s.env.Stdout, "ratio      %8.2f (%d records of %d bytes verified, parallelism %d, %s)\n",
+		r.BytesPerSecond/r.RawBytesPerSecond, r.Records, r.RecordSize, r.Parallelism, r.Partitioner)
+	return errors.Join(err, err2, err3)
+}

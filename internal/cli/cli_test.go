@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-stream/heddle"
+)
+
+// outcome of a command run in process.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// command runs the command in this process. The environment holds a home of its own and what environ adds.
+func command(t *testing.T, job *heddle.Job, environ []string, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := Main(context.Background(), Env{
+		Program: "heddle", Args: args, Environ: append([]string{"HOME=" + t.TempDir()}, environ...),
+		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Executable: os.Args[0],
+	}, job)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+func TestCommands(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "heddle.yaml")
+	if err := os.WriteFile(file, []byte("agents: 3\nexchange.tsl: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		args    string
+		environ []string
+		code    int
+		stdout  []string // all are in it
+		stderr  []string
+	}{
+		{"", nil, 0, []string{"Usage:", "Verbs:", "  config", "heddle exit-codes"}, nil},
+		{"help exit-codes", nil, 0, []string{"5  the job failed"}, nil},
+		{"version", nil, 0, []string{"heddle ", "go1."}, nil},
+		{"plna", nil, 2, nil, []string{"heddle: there is no verb \"plna\"\n  did you mean `heddle plan`?\n"}},
+		{"job.yaml", nil, 2, nil, []string{"to run a job: heddle run job.yaml"}},
+		{"plan", nil, 2, nil, []string{"heddle: heddle plan takes a job file (- for standard input), got 0 arguments\n  usage: heddle plan job.yaml"}},
+		{"plan none.yaml", nil, 2, nil, []string{"heddle: cannot read the job: open none.yaml: no such file"}},
+		{"config --agnets 3", nil, 2, nil, []string{"unknown flag: --agnets", "did you mean --agents?"}},
+		{"config agents --agents 4", nil, 0, []string{"agents\t4\tflag --agents\n", "agents.max\t0\tdefault\n"}, nil},
+		{"config agents", []string{"HEDDLE_AGENTS=5"}, 0, []string{"agents\t5\tenvironment HEDDLE_AGENTS\n"}, nil},
+		{"config --changed --json --exchange.tls -D log.level=debug", nil, 0, []string{`"name": "exchange.tls"`, `"where": "-D log.level"`}, nil},
+		{"config agents --agents few", nil, 2, nil, []string{`heddle: --agents: option agents: "few" is not a whole number, from 1 to 10000`}},
+		{"config agnets", nil, 2, nil, []string{"did you mean agents?"}},
+		{"config --config " + file, nil, 2, nil, []string{file + `:2:1: unknown option "exchange.tsl"; did you mean "exchange.tls"?`}},
+		{"config", []string{"HEDDLE_CONF=/none"}, 2, nil, []string{"$HEDDLE_CONF", "/none"}},
+		{"config --defaults", nil, 0, []string{"#agents: 2\n"}, nil},
+		{"logs", nil, 3, nil, []string{"no application runs on this host"}},
+		{"logs nope", nil, 3, nil, []string{`there is no application "nope"`}},
+	}
+	for _, tt := range tests {
+		got := command(t, nil, tt.environ, strings.Fields(tt.args)...)
+		if got.code != tt.code {
+			t.Errorf("heddle %s: exit code %d, want %d; stderr %s", tt.args, got.code, tt.code, got.stderr)
+		}
+		for _, want := range tt.stdout {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("heddle %s: stdout\n%s\nwant %q in it", tt.args, got.stdout, want)
+			}
+		}
+		for _, want := range tt.stderr {
+			if !strings.Contains(got.stderr, want) {
+				t.Errorf("heddle %s: stderr\n%s\nwant %q in it", tt.args, got.stderr, want)
+			}
+		}
+		if tt.code != 0 && got.stdout != "" {
+			t.Errorf("heddle %s: failed, but wrote to stdout: %s", tt.args, got.stdout)
+		}
+	}
+}
+
+// Every verb has a short help and an example, and prints help without touching anything.
+func TestHelp(t *testing.T) {
+	s := &session{env: Env{Program: "heddle", Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}}
+	s.out = newTerminal(s.env, s.env.Stdout)
+	for _, c := range s.root().Commands() {
+		if !c.Runnable() || c.Name() == "help" || c.Name() == "completion" {
+			continue
+		}
+		if c.Short == "" || c.Example == "" && !c.HasSubCommands() {
+			t.Errorf("heddle %s lacks a summary or an example", c.Name())
+		}
+		got := command(t, nil, nil, c.Name(), "--help")
+		if got.code != 0 || !strings.Contains(got.stdout, "Usage:") || got.stderr != "" {
+			t.Errorf("heddle %s --help: exit code %d, stdout %q, stderr %q", c.Name(), got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
+func TestTableIsPlainInAPipe(t *testing.T) {
+	var b bytes.Buffer
+	out := newTerminal(Env{}, &b)
+	if err := out.table([]string{"A", "B"}, [][]string{{"x\x1b[2J", "ü"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.String(), "x�[2J\tü\n"; got != want {
+		t.Errorf("table in a pipe = %q, want %q", got, want)
+	}
+	out.tty = true
+	b.Reset()
+	if err := out.table([]string{"A", "B"}, [][]string{{"üü", "1"}, {"z", "22"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.String(), "A   B\nüü  1\nz   22\n"; got != want {
+		t.Errorf("table on a terminal = %q, want %q", got, want)
+	}
+}

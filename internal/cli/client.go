@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+)
+
+// client asks the REST API of an application's ApplicationMaster.
+type client struct {
+	app   appDir
+	token string
+	http  http.Client
+	web   string // address, once it is known
+}
+
+func newClient(app appDir, sec secrets) *client {
+	return &client{app: app, token: sec.Token, http: http.Client{
+		Timeout:   5 * time.Second,
+		Transport: &http.Transport{Proxy: nil}, // it is this host: no proxy, whatever the environment says
+	}}
+}
+
+// openClient makes a client for an application that was started by another process.
+func openClient(app appDir) (*client, error) {
+	sec, err := app.readSecrets()
+	if err != nil {
+		return nil, precondition(fmt.Errorf("cannot read the secrets of %s: %w", app.id, err))
+	}
+	return newClient(app, sec), nil
+}
+
+// errNotUp says that the ApplicationMaster does not listen yet.
+var errNotUp = errors.New("the ApplicationMaster is not up yet")
+
+func (c *client) address() (string, error) {
+	if c.web != "" {
+		return c.web, nil
+	}
+	var addr appmaster.Addr
+	if err := c.app.readJSON(addrFile, &addr); err != nil || addr.Web == "" {
+		return "", errNotUp
+	}
+	c.web = strings.TrimSuffix(addr.Web, "/")
+	if !strings.Contains(c.web, "://") {
+		c.web = "http://" + c.web
+	}
+	return c.web, nil
+}
+
+// dashboard is the address for a browser, with the token that lets it in.
+func (c *client) dashboard() string {
+	web, err := c.address()
+	if err != nil {
+		return ""
+	}
+	return web + "/?token=" + c.token
+}
+
+// snapshot returns the state of the application.
+func (c *client) snapshot(ctx context.Context) (*appmaster.Snapshot, error) {
+	var snap appmaster.Snapshot
+	if err := c.do(ctx, http.MethodGet, "/api/job", &snap); err != nil {
+		return nil, err
+	}
+	return &snap, nil
+}
+
+// cancel asks for the end of the job.
+func (c *client) cancel(ctx context.Context) error {
+	return c.do(ctx, http.MethodPut, "/api/job/cancel", nil)
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 64 << 20
+
+func (c *client) do(ctx context.Context, method, path string, into any) error {
+	web, err := c.address()
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, web+path, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("cannot reach the ApplicationMaster of %s: %w", c.app.id, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("cannot read the answer of the ApplicationMaster: %w", err)
+	}
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("the ApplicationMaster answers %s %s: %s: %.200s", method, path, resp.Status, printable(strings.TrimSpace(string(body))))
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("cannot understand the answer of the ApplicationMaster: %w", err)
+	}
+	return nil
+}
+
+// close drops idle connections.
+func (c *client) close() { c.http.CloseIdleConnections() }

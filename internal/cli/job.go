@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/heddle-stream/heddle"
+	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/internal/jobspec"
+	"github.com/spf13/cobra"
+)
+
+// jobArg describes the argument of verbs that take a job.
+func (s *session) jobArg() (use string, args cobra.PositionalArgs) {
+	if s.job != nil {
+		return "", exactArgs(0, "")
+	}
+	return " job.yaml", exactArgs(1, "a job file (- for standard input)")
+}
+
+// loadJob returns the program's own job, or reads the job file that args name, with its text.
+func (s *session) loadJob(args []string, c *conf.Config) (*heddle.Job, []byte, error) {
+	if s.job != nil {
+		return s.job, nil, nil
+	}
+	name := args[0]
+	var data []byte
+	var err error
+	if name == "-" {
+		name = "standard input"
+		data, err = io.ReadAll(s.env.Stdin)
+	} else {
+		data, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, nil, usage(fmt.Errorf("cannot read the job: %w", err))
+	}
+	job, err := parseJob(name, data, c)
+	return job, data, err
+}
+
+// parseJob makes a job of a job file's text.
+func parseJob(name string, data []byte, c *conf.Config) (*heddle.Job, error) {
+	job, err := jobspec.Load(name, data, jobspec.Options{Timezone: c.Text("timezone")})
+	if err != nil {
+		return nil, usage(err)
+	}
+	return job, nil
+}
+
+func compileOptions(c *conf.Config) jobgraph.Options {
+	return jobgraph.Options{
+		Parallelism:    c.Int("parallelism"),
+		MaxParallelism: c.Int("max-parallelism"),
+		NoChaining:     !c.Bool("chaining"),
+	}
+}
+
+// compile checks the job and cuts it into vertices.
+func compile(job *heddle.Job, c *conf.Config) (*jobgraph.Graph, error) {
+	g, err := jobgraph.Compile(job.Graph(), compileOptions(c))
+	if err != nil {
+		return nil, usage(err)
+	}
+	return g, nil
+}
+
+func (s *session) planCommand() *cobra.Command {
+	use, args := s.jobArg()
+	var dot, asJSON bool
+	cmd := &cobra.Command{
+		Use: "plan" + use, Short: "Show the job graph and the slots it needs, without running it", Args: args,
+		Long: `Show how a job would run: its operators chained into vertices, the parallelism of each, how records move
+between them, and the slots it needs. Nothing is started and nothing outside is asked.`,
+		Example: "  heddle plan" + use + "\n  heddle plan" + use + " --parallelism 4\n  heddle plan" + use + " --dot | dot -Tsvg > job.svg",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if dot && asJSON {
+				return usage(errors.New("--dot and --json exclude each other"))
+			}
+			c, err := s.load()
+			if err != nil {
+				return err
+			}
+			job, _, err := s.loadJob(args, c)
+			if err != nil {
+				return err
+			}
+			g, err := compile(job, c)
+			switch {
+			case err != nil:
+				return err
+			case dot:
+				return g.DOT(s.env.Stdout)
+			case asJSON:
+				return g.JSON(s.env.Stdout)
+			}
+			return g.Text(s.env.Stdout)
+		},
+	}
+	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph in Graphviz's language")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (s *session) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON Schema of job files, for editors", Args: exactArgs(0, ""),
+		Long: `Print the JSON Schema of job files. Editors with a YAML language server complete and check by it:
+put this line at the top of a job file:
+
+  # yaml-language-server: $schema=heddle.schema.json`,
+		Example: "  heddle schema > heddle.schema.json",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := s.env.Stdout.Write(jobspec.Schema())
+			return err
+		},
+	}
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (s *session) logsCommand() *cobra.Command {
+	var follow bool
+	var lines int
+	cmd := &cobra.Command{
+		Use: "logs [app]", Short: "Print the logs of an application of this host",
+		Long: `Print the logs of the ApplicationMaster and of the agents of an application of this host, each line after
+the process that wrote it. Without an id: the newest that runs.`,
+		Example: "  heddle logs\n  heddle logs heddle-1767225600-1a2b3c4d -n 100\n  heddle logs -f",
+		Args:    maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			app, err := s.appArg(args)
+			if err != nil {
+				return err
+			}
+			return s.printLogs(cmd.Context(), app, lines, follow)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing until the application ends")
+	cmd.Flags().IntVarP(&lines, "lines", "n", 20, "last lines of each log; 0: all")
+	return cmd
+}
+
+// appArg finds the application that the arguments of a verb name.
+func (s *session) appArg(args []string) (appDir, error) {
+	c, err := s.load()
+	if err != nil {
+		return appDir{}, err
+	}
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	return findApp(s.stateDir(c), name)
+}
+
+func maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		return usage(fmt.Errorf("%s takes at most %d arguments, got %d", cmd.CommandPath(), n, len(args)), "usage: "+cmd.UseLine())
+	}
+}
+
+// logs returns the log files of an application by the name of the process that writes them.
+func (a appDir) logs() map[string]string {
+	logs := map[string]string{"appmaster": a.file(logFile)}
+	agents, err := filepath.Glob(a.file("agents/*/log"))
+	if err != nil {
+		return logs
+	}
+	for _, file := range agents {
+		logs["agent-"+filepath.Base(filepath.Dir(file))] = file
+	}
+	return logs
+}
+
+func (s *session) printLogs(ctx context.Context, app appDir, lines int, follow bool) error {
+	followed := map[string]*followedLog{}
+	for {
+		live := app.alive()
+		logs := app.logs()
+		names := make([]string, 0, len(logs))
+		for name := range logs {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			f := followed[name]
+			if f == nil {
+				f = &followedLog{name: name, file: logs[name]}
+				followed[name] = f
+				f.skipTo(lines)
+			}
+			if err := f.copy(s.out); err != nil {
+				return err
+			}
+		}
+		if !follow || !live {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.env.Signals:
+			return nil
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// followedLog is a log of which the first bytes are printed.
+type followedLog struct {
+	name, file string
+	offset     int64
+}
+
+// skipTo leaves out all but the last lines lines; 0 leaves out none.
+func (f *followedLog) skipTo(lines int) {
+	if lines <= 0 {
+		return
+	}
+	data, err := os.ReadFile(f.file)
+	if err != nil {
+		return
+	}
+	end := len(data)
+	if end > 0 && data[end-1] == '\n' {
+		end--
+	}
+	for ; lines > 0; lines-- {
+		if end = strings.LastIndexByte(string(data[:end]), '\n'); end < 0 {
+			return
+		}
+	}
+	f.offset = int64(end + 1)
+}
+
+// copy prints the whole lines that are new.
+func (f *followedLog) copy(t *terminal) error {
+	file, err := os.Open(f.file)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return fmt.Errorf("cannot read the log of %s: %w", f.name, err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.NewSectionReader(file, f.offset, 1<<62))
+	if err != nil {
+		return fmt.Errorf("cannot read the log of %s: %w", f.name, err)
+	}
+	whole := strings.LastIndexByte(string(data), '\n') + 1
+	f.offset += int64(whole)
+	for line := range strings.Lines(string(data[:whole])) {
+		if _, err := fmt.Fprintf(t.w, "%s %s\n", t.paint(dim, f.name), printable(strings.TrimSuffix(line, "\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

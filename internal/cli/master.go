@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/appmaster/driver/local"
+	"github.com/heddle-stream/heddle/appmaster/slotmgr"
+	"github.com/heddle-stream/heddle/appmaster/slotpool"
+	"github.com/heddle-stream/heddle/appmaster/web"
+	"github.com/heddle-stream/heddle/conf"
+)
+
+// runMaster is the role of the ApplicationMaster.
+func (s *session) runMaster(ctx context.Context, app *application) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if s.env.Getenv("HEDDLE_ATTACHED") != "" {
+		watchOwner(func() { cancel(errors.New("the client that started the application is gone")) })
+	}
+	inheritLock()
+	c := app.conf
+	plan, err := compile(app.job, c)
+	if err != nil {
+		return err
+	}
+	driver, err := local.New(local.Config{Executable: s.env.self(), Args: s.env.Args, Env: conf.ChildEnviron(s.env.Environ)})
+	if err != nil {
+		return err
+	}
+	control, pages, err := listenAll(c)
+	if err != nil {
+		return err
+	}
+	front, err := web.New(web.Config{Listener: pages, Token: app.sec.Token, App: app.dir.id, Logger: app.log})
+	if err != nil {
+		return errors.Join(err, control.Close(), pages.Close())
+	}
+	result, err := appmaster.Run(ctx, appmaster.Config{
+		App: app.dir.id, AppDir: app.dir.path,
+		Job: app.job.Graph(), Graph: plan,
+		Driver: driver, Front: front, Listener: control,
+		Agents: agentsConfig(c), Slots: slotsConfig(c), Logger: app.log,
+		HeartbeatInterval: c.Duration("agent.heartbeat-interval"),
+		DiscoveryBudget:   c.Duration("kafka.unavailable-timeout"),
+		Option:            c.Option,
+	})
+	if err != nil {
+		return failed(err)
+	}
+	switch result.State {
+	case "finished":
+		return nil
+	case "canceled":
+		return &exitError{exitCancelled, fmt.Errorf("the job %s was cancelled", result.Job), nil}
+	}
+	return failed(fmt.Errorf("the job %s %s", result.Job, result.State))
+}
+
+// listenAll listens for agents and for people.
+func listenAll(c *conf.Config) (control, pages net.Listener, err error) {
+	control, err = listen(c.Text("appmaster.bind"), c.Text("appmaster.port"), "appmaster.port")
+	if err != nil {
+		return nil, nil, err
+	}
+	pages, err = listen(c.Text("web.bind"), c.Text("web.port"), "web.port")
+	if err != nil {
+		return nil, nil, errors.Join(err, control.Close())
+	}
+	return control, pages, nil
+}
+
+func agentsConfig(c *conf.Config) slotmgr.Config {
+	idle := c.Duration("agent.idle-timeout")
+	if idle == 0 {
+		idle = -1
+	}
+	return slotmgr.Config{
+		SlotsPerAgent:    c.Int("agent.slots"),
+		MinAgents:        c.Int("agents"),
+		MaxAgents:        c.Int("agents.max"),
+		EvenlySpread:     c.Text("slot.selection") == "evenly-spread",
+		RegisterTimeout:  c.Duration("agent.register-timeout"),
+		HeartbeatTimeout: c.Duration("agent.heartbeat-timeout"),
+		IdleTimeout:      idle,
+	}
+}
+
+func slotsConfig(c *conf.Config) slotpool.Config {
+	cfg := slotpool.Config{Timeout: c.Duration("slot.request-timeout")}
+	if c.Text("slot.selection") == "evenly-spread" {
+		cfg.Strategy = slotpool.EvenlySpread
+	}
+	return cfg
+}
+
+// self is the path by which this very program can be started again, also when its file has been removed
+// meanwhile, as `go run` does.
+func (e Env) self() string {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe" // of the process that is about to become the new one: a copy of this
+	}
+	return e.Executable
+}
+
+// listen listens on the first free port of ports: one, or a list of ports and ranges.
+func listen(host, ports, option string) (net.Listener, error) {
+	var last error
+	for part := range strings.SplitSeq(ports, ",") {
+		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		first, err := strconv.ParseUint(from, 10, 16)
+		final := first
+		if err == nil && isRange {
+			final, err = strconv.ParseUint(to, 10, 16)
+		}
+		if err != nil || final < first {
+			return nil, usage(fmt.Errorf("option %s: %q is not a port, or a list or range of ports such as 9000,9010-9020", option, ports))
+		}
+		for port := first; port <= final; port++ {
+			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.FormatUint(port, 10)))
+			if err == nil {
+				return l, nil
+			}
+			last = err
+		}
+	}
+	return nil, precondition(fmt.Errorf("no port of %s (%s) can be listened on: %w", option, ports, last))
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/heddle-stream/heddle"
+	"github.com/heddle-stream/heddle/agent"
+	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/ctl"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/netstack"
+)
+
+// application is what a role finds in the application's directory.
+type application struct {
+	dir  appDir
+	conf *conf.Config
+	sec  secrets
+	job  *heddle.Job
+	log  *slog.Logger
+}
+
+// runRole plays a role of an application, until it is over or a signal ends it.
+func (s *session) runRole(ctx context.Context, role string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	path := s.env.Getenv("HEDDLE_APP_DIR")
+	if path == "" {
+		return usage(fmt.Errorf("HEDDLE_ROLE is set to %s but HEDDLE_APP_DIR is not", role), "these variables are set by heddle itself; unset HEDDLE_ROLE")
+	}
+	app, err := s.openApplication(appDir{filepath.Base(path), path})
+	if err != nil {
+		return err
+	}
+	switch role {
+	case "appmaster":
+		return s.runMaster(ctx, app)
+	case "agent":
+		return s.runAgent(ctx, app)
+	}
+	return usage(fmt.Errorf("there is no role %q: HEDDLE_ROLE is appmaster or agent", role))
+}
+
+func (s *session) openApplication(dir appDir) (*application, error) {
+	c, err := dir.restoreConfig()
+	if err != nil {
+		return nil, err
+	}
+	sec, err := dir.readSecrets()
+	if err != nil {
+		return nil, err
+	}
+	app := &application{dir: dir, conf: c, sec: sec, log: s.logger(c)}
+	app.job, err = s.roleJob(dir, c)
+	return app, err
+}
+
+// roleJob is the job file of the application or, without one, the program's own job.
+func (s *session) roleJob(dir appDir, c *conf.Config) (*heddle.Job, error) {
+	data, err := os.ReadFile(dir.file(jobFile))
+	switch {
+	case err == nil:
+		return parseJob(jobFile, data, c)
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("cannot read the job: %w", err)
+	case s.job == nil:
+		return nil, fmt.Errorf("the application has neither a job file nor a program that is the job")
+	}
+	return s.job, nil
+}
+
+// logger writes to stderr, which is the log of the role's process.
+func (s *session) logger(c *conf.Config) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Text("log.level"))); err != nil {
+		level = slog.LevelInfo
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if c.Text("log.format") == "json" {
+		return slog.New(slog.NewJSONHandler(s.env.Stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(s.env.Stderr, opts))
+}
+
+// runAgent is the role of an agent.
+func (s *session) runAgent(ctx context.Context, app *application) error {
+	c := app.conf
+	plan, err := jobgraph.Compile(app.job.Graph(), compileOptions(c))
+	if err != nil {
+		return err // the master has compiled it: main() differs from process to process
+	}
+	memory := c.Bytes("agent.memory") >> 20
+	agent.LimitMemory(memory)
+	err = agent.Run(ctx, agent.Config{
+		Dir:          s.env.Getenv("HEDDLE_AGENT_DIR"),
+		Graph:        app.job.Graph(),
+		Plan:         plan,
+		Slots:        c.Int("agent.slots"),
+		MemoryMB:     memory,
+		Version:      version(),
+		Exchange:     exchangeConfig(c),
+		ExchangeTLS:  c.Bool("exchange.tls"),
+		FlushTimeout: c.Duration("flush-timeout"),
+		Option:       c.Option,
+		Logger:       app.log,
+		JoinTimeout:  c.Duration("agent.register-timeout"),
+	})
+	if _, ok := errors.AsType[*agent.LostError](err); ok {
+		return unreachable(err)
+	}
+	if _, ok := errors.AsType[*ctl.RefusedError](err); ok {
+		return precondition(err)
+	}
+	return err
+}
+
+// exchangeConfig maps the options of the exchange.
+func exchangeConfig(c *conf.Config) netstack.Config {
+	// In netstack.Config, 0 is the default and negative means none.
+	none := func(n int) int {
+		if n == 0 {
+			return -1
+		}
+		return n
+	}
+	segment := c.Bytes("exchange.segment-bytes")
+	return netstack.Config{
+		Listen:                  net.JoinHostPort(c.Text("exchange.bind"), c.Text("exchange.port")),
+		Advertise:               c.Text("exchange.advertise"),
+		SegmentBytes:            int(segment),
+		MemorySegments:          int(c.Bytes("exchange.memory") / segment),
+		ExclusivePerChannel:     none(c.Int("exchange.exclusive")),
+		FloatingPerGate:         none(c.Int("exchange.floating")),
+		MaxPerChannel:           c.Int("exchange.max-per-channel"),
+		MaxPerSubpartition:      c.Int("exchange.max-per-subpartition"),
+		MaxConnections:          c.Int("exchange.max-connections"),
+		ConnectTimeout:          c.Duration("exchange.connect-timeout"),
+		HandshakeTimeout:        c.Duration("exchange.handshake-timeout"),
+		ConnectRetries:          none(c.Int("exchange.connect-retries")),
+		ConnectBackoff:          c.Duration("exchange.connect-backoff"),
+		PartitionRequestTimeout: c.Duration("exchange.partition-request-timeout"),
+		KeepaliveInterval:       c.Duration("exchange.keepalive-interval"),
+		KeepaliveTimeout:        c.Duration("exchange.keepalive-timeout"),
+		IdleTimeout:             c.Duration("exchange.idle-timeout"),
+	}
+}

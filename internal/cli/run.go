@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/spf13/cobra"
+)
+
+// runFlags are the flags of run that are no options.
+type runFlags struct {
+	detach, keep, quiet, timings bool
+}
+
+func (s *session) runCommand() *cobra.Command {
+	use, args := s.jobArg()
+	var f runFlags
+	cmd := &cobra.Command{
+		Use: "run" + use, Short: "Run a job", Args: args,
+		Long: `Run a job and wait until it ends, showing how it goes. Ctrl-C cancels it and waits for that; a second one
+kills it. With --timeout, the command stops waiting after that time, and the job goes on.
+
+With the target local, an ApplicationMaster and agents run as processes on this host. Their directory is removed
+when the job has finished; of a job that failed it is kept, for its logs.`,
+		Example: "  heddle run" + use + " --parallelism 4\n  heddle run" + use + " --agents 3 --agent.slots 4 --exchange.tls\n" +
+			"  heddle run" + use + " --detach\n  heddle run" + use + " --target inproc",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.run(cmd.Context(), args, f)
+		},
+	}
+	cmd.Flags().BoolVar(&f.detach, "detach", false, "start the job, print its id, and leave it to itself")
+	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the application's directory also when the job has finished")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
+	cmd.Flags().BoolVar(&f.timings, "timings", false, "print how long each phase of the start took")
+	return cmd
+}
+
+func (s *session) run(ctx context.Context, args []string, f runFlags) error {
+	times := newTimings()
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	job, text, err := s.loadJob(args, c)
+	if err != nil {
+		return err
+	}
+	plan, err := compile(job, c)
+	if err != nil {
+		return err
+	}
+	times.mark("job loaded")
+	if c.Text("target") == "inproc" {
+		if f.detach {
+			return usage(errors.New("--detach needs processes of their own: it does not go with the target inproc"))
+		}
+		return s.runInProcess(ctx, c, job, plan, f)
+	}
+	if need, have := plan.Slots(), c.Int("agents")*c.Int("agent.slots"); need > have {
+		return precondition(fmt.Errorf("the job needs %d slots, but %d agents of %d slots have %d", need, c.Int("agents"), c.Int("agent.slots"), have),
+			fmt.Sprintf("set --agents %d, or --agent.slots, or a smaller --parallelism", (need+c.Int("agent.slots")-1)/c.Int("agent.slots")))
+	}
+	return s.runLocal(ctx, c, plan, text, f, times)
+}
+
+// runLocal runs the job as processes of this host.
+func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, text []byte, f runFlags, times *timings) error {
+	r, err := s.startApplication(c, text, !f.detach)
+	if err != nil {
+		return err
+	}
+	r.progress = newProgress(s, plan.Name, r.app.id, f.quiet, times)
+	if f.detach {
+		return r.detach(ctx)
+	}
+	r.keep = f.keep
+	return r.attend(ctx, c.Duration("timeout"))
+}
+
+// startApplication writes the directory of a new application and starts its ApplicationMaster.
+func (s *session) startApplication(c *conf.Config, text []byte, attached bool) (*running, error) {
+	stateDir := s.stateDir(c)
+	app, lock, err := createApp(stateDir, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close() // the ApplicationMaster holds it then
+	prune(stateDir)
+	sec, err := app.write(c, text)
+	if err == nil {
+		var m *master
+		if m, err = s.startMaster(app, lock, attached); err == nil {
+			return &running{s: s, app: app, master: m, client: newClient(app, sec), signals: s.env.Signals}, nil
+		}
+	}
+	os.RemoveAll(app.path)
+	return nil, err
+}

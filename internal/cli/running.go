@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+)
+
+// How long the client waits for what should take a moment.
+const (
+	startLimit = 30 * time.Second // for the ApplicationMaster to listen
+	stopGrace  = 10 * time.Second // for it to end when the client gives up
+	failLines  = 10               // of a log, in an error
+)
+
+// running is an application whose ApplicationMaster is a child of this process.
+type running struct {
+	s        *session
+	app      appDir
+	master   *master
+	client   *client
+	progress *progress
+	keep     bool // its directory, also when the job has finished
+
+	signals <-chan os.Signal // the first cancels the job, the second kills it
+
+	// each is called with every new snapshot; nil for none.
+	each func(*appmaster.Snapshot)
+	// ended, if not nil, is closed when the caller wants the job cancelled, as by Ctrl-C but without complaint.
+	ended <-chan struct{}
+}
+
+// detach waits until the ApplicationMaster listens, prints the application's id and leaves it to itself.
+func (r *running) detach(ctx context.Context) error {
+	defer r.client.close()
+	deadline := time.Now().Add(startLimit)
+	for {
+		if _, err := r.client.address(); err == nil {
+			r.master.release()
+			_, err := fmt.Fprintln(r.s.env.Stdout, r.app.id)
+			return err
+		}
+		select {
+		case <-r.master.done:
+			return r.conclude(false)
+		case <-r.s.env.Signals:
+			r.master.kill()
+			os.RemoveAll(r.app.path)
+			return &exitError{exitCancelled, errors.New("interrupted before the application was up"), nil}
+		case <-ctx.Done():
+			r.master.kill()
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			r.master.kill()
+			return r.failure(fmt.Errorf("the ApplicationMaster did not listen within %s", startLimit))
+		}
+	}
+}
+
+// attend waits for the end of the application and shows how it goes.
+func (r *running) attend(ctx context.Context, limit time.Duration) error {
+	defer r.client.close()
+	defer r.progress.done()
+	var timeout <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	interrupted, ended := false, r.ended
+	for {
+		select {
+		case <-r.master.done:
+			return r.conclude(interrupted)
+		case <-timeout:
+			r.master.release()
+			return &exitError{exitTimeout, fmt.Errorf("the time limit of %s passed; %s still runs", limit, r.app.id),
+				[]string{"to see how it goes: " + r.s.env.Program + " status " + r.app.id, "to end it: " + r.s.env.Program + " cancel " + r.app.id}}
+		case <-ctx.Done():
+			r.master.close(stopGrace)
+			return ctx.Err()
+		case <-ended:
+			ended = nil
+			r.cancel(ctx)
+		case <-r.signals:
+			if interrupted {
+				r.master.kill()
+				return r.conclude(true)
+			}
+			interrupted = true
+			r.progress.say("cancelling the job and waiting for it; Ctrl-C again kills it")
+			r.cancel(ctx)
+		case <-poll.C:
+			if r.look(ctx) {
+				poll.Reset(r.progress.interval())
+			}
+		}
+	}
+}
+
+// cancel asks the ApplicationMaster to cancel the job; one that does not answer is told by closing its owner pipe.
+func (r *running) cancel(ctx context.Context) {
+	if err := r.client.cancel(ctx); err != nil && r.master.owner != nil {
+		r.master.owner.Close()
+		r.master.owner = nil
+	}
+}
+
+// look polls the state of the application once and reports whether the job runs.
+func (r *running) look(ctx context.Context) bool {
+	if _, err := r.client.address(); err != nil {
+		r.progress.waiting("for the ApplicationMaster")
+		return false
+	}
+	snap, err := r.client.snapshot(ctx)
+	if err != nil { // it ends, or it hangs: its end is told by the process, a hang is seen
+		r.progress.unanswered(err)
+		return true
+	}
+	r.progress.show(snap, r.client)
+	if r.each != nil {
+		r.each(snap)
+	}
+	return snap.State != "created" && snap.State != "waiting"
+}
+
+// conclude says how the application ended, after its ApplicationMaster has.
+func (r *running) conclude(interrupted bool) error {
+	r.master.close(0)
+	var result appmaster.Result
+	if err := r.app.readJSON(resultFile, &result); err != nil {
+		if interrupted {
+			return r.cancelled(fmt.Errorf("the job was killed"))
+		}
+		return r.failure(fmt.Errorf("the ApplicationMaster died: %s", r.master.exit()))
+	}
+	switch result.State {
+	case "finished":
+		r.progress.finished(&result)
+		r.remove()
+		return nil
+	case "canceled":
+		r.progress.final(&result)
+		return r.cancelled(fmt.Errorf("the job was cancelled after %s", result.Ended.Sub(result.Started).Round(time.Millisecond)))
+	}
+	return r.jobFailure(&result)
+}
+
+func (r *running) remove() {
+	if r.keep {
+		r.progress.say("kept " + r.app.path)
+		return
+	}
+	os.RemoveAll(r.app.path)
+}
+
+// cancelled is the end of a job that somebody wanted to end.
+func (r *running) cancelled(err error) error {
+	r.remove()
+	return &exitError{exitCancelled, err, nil}
+}
+
+// jobFailure is the error of a job that failed, with its cause.
+func (r *running) jobFailure(result *appmaster.Result) error {
+	cause := result.Cause
+	if cause == nil {
+		return r.failure(fmt.Errorf("the job %s %s", result.Job, result.State))
+	}
+	text := cause.Message
+	if where := place(cause); where != "" {
+		text = where + ": " + text
+	}
+	hints := logHints(cause.LastLogs, "last lines of its log:")
+	return failed(fmt.Errorf("the job %s failed: %s", result.Job, text), append(hints, r.whereLogs())...)
+}
+
+// place says where a failure happened.
+func place(c *appmaster.Cause) string {
+	var parts []string
+	switch {
+	case c.Operator != "":
+		parts = append(parts, "operator "+c.Operator)
+	case c.Vertex != "":
+		parts = append(parts, c.Vertex)
+	}
+	if c.Subtask != nil {
+		parts = append(parts, fmt.Sprintf("subtask %d", *c.Subtask))
+	}
+	if c.Agent != "" && len(parts) > 0 {
+		parts = append(parts, "on "+c.Agent)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// failure is an error with the last lines of the ApplicationMaster's log.
+func (r *running) failure(err error) error {
+	hints := logHints(tail(r.app.file(logFile), failLines), "last lines of "+r.app.file(logFile)+":")
+	return failed(err, append(hints, r.whereLogs())...)
+}
+
+func (r *running) whereLogs() string {
+	return fmt.Sprintf("all logs: %s logs %s -n 0", r.s.env.Program, r.app.id)
+}
+
+func logHints(lines []string, title string) []string {
+	if len(lines) == 0 {
+		return nil
+	}
+	hints := []string{title}
+	for _, line := range lines[max(0, len(lines)-failLines):] {
+		hints = append(hints, "  | "+printable(line))
+	}
+	return hints
+}
