@@ -215,14 +215,14 @@ func (l *List[S]) restore(slot uint32, b []byte) error { return l.codec.Decode(b
 
 // Map is a state that holds a map for each key.
 type Map[MK comparable, MV any] struct {
-	column[map[MK]MV]
+	column[map[MK]*MV]
 	pairCodec[MK, MV]
 }
 
 // NewMapState declares a Map of that name.
 func NewMapState[MK comparable, MV any](s *States, name string) *Map[MK, MV] {
 	c, err := newPairCodec[MK, MV](s.codecs)
-	m := &Map[MK, MV]{column: newColumn[map[MK]MV](s, name, err), pairCodec: c}
+	m := &Map[MK, MV]{column: newColumn[map[MK]*MV](s, name, err), pairCodec: c}
 	s.keyed = append(s.keyed, m)
 	return m
 }
@@ -230,15 +230,33 @@ func NewMapState[MK comparable, MV any](s *States, name string) *Map[MK, MV] {
 // Get returns what the current key's map has for k.
 func (m *Map[MK, MV]) Get(k MK) (MV, bool) {
 	vals, _ := m.get()
-	v, ok := vals[k]
-	return v, ok
+	return lookup(vals, k)
+}
+
+// lookup returns the value of k.
+func lookup[MK comparable, MV any](m map[MK]*MV, k MK) (v MV, ok bool) {
+	if p, ok := m[k]; ok {
+		return *p, true
+	}
+	return v, false
+}
+
+// pairs ranges over values.
+func pairs[MK comparable, MV any](m map[MK]*MV) iter.Seq2[MK, MV] {
+	return func(yield func(MK, MV) bool) {
+		for k, v := range m {
+			if !yield(k, *v) {
+				return
+			}
+		}
+	}
 }
 
 // Set puts v into the current key's map.
 func (m *Map[MK, MV]) Set(k MK, v MV) {
 	p := m.own(m.at.write())
 	if *p == nil {
-		*p = make(map[MK]MV)
+		*p = make(map[MK]*MV)
 	}
 	m.put(*p, k, v)
 }
@@ -263,13 +281,7 @@ func (m *Map[MK, MV]) Len() int {
 // All ranges over the current key's map, in no particular order. Entries may be deleted meanwhile.
 func (m *Map[MK, MV]) All() iter.Seq2[MK, MV] {
 	vals, _ := m.get()
-	return func(yield func(MK, MV) bool) {
-		for k, v := range vals {
-			if !yield(k, v) {
-				return
-			}
-		}
-	}
+	return pairs(vals)
 }
 
 func (m *Map[MK, MV]) snapshot(slot uint32, b []byte, put func([]byte) error) ([]byte, error) {
@@ -282,7 +294,7 @@ func (m *Map[MK, MV]) snapshot(slot uint32, b []byte, put func([]byte) error) ([
 func (m *Map[MK, MV]) restore(slot uint32, b []byte) error {
 	p := m.own(slot)
 	if *p == nil {
-		*p = make(map[MK]MV)
+		*p = make(map[MK]*MV)
 	}
 	return m.decodeInto(*p, b)
 }
@@ -301,28 +313,32 @@ func newPairCodec[MK comparable, MV any](cs *Codecs) (c pairCodec[MK, MV], err e
 	return c, err
 }
 
-// put sets an entry to copies of k and v.
-func (c pairCodec[MK, MV]) put(m map[MK]MV, k MK, v MV) {
-	if c.val.keep.fn != nil {
-		v = c.val.keep.copy(v)
-	}
-	if c.key.keep.fn != nil {
-		if _, ok := m[k]; !ok {
-			k = c.key.keep.copy(k)
-		}
+// put sets an entry to copies of k and v. Values are behind pointers since an assignment to a map would
+// replace a key that is kept by one that is borrowed.
+func (c pairCodec[MK, MV]) put(m map[MK]*MV, k MK, v MV) {
+	if p, ok := m[k]; ok {
+		c.val.keep.replace(p, v)
+		return
 	}
 	checkKey(k)
-	m[k] = v
+	c.insert(m, k, v)
 }
 
-func (c pairCodec[MK, MV]) appendEach(m map[MK]MV, b []byte, put func([]byte) error) (_ []byte, err error) {
+// insert is apart so that k and v stay on the stack where there is an entry.
+func (c pairCodec[MK, MV]) insert(m map[MK]*MV, k MK, v MV) {
+	c.key.keep.keep(&k)
+	c.val.keep.keep(&v)
+	m[k] = &v
+}
+
+func (c pairCodec[MK, MV]) appendEach(m map[MK]*MV, b []byte, put func([]byte) error) (_ []byte, err error) {
 	var kb []byte
 	for k, v := range m {
 		if kb, err = c.key.Append(kb[:0], &k); err != nil {
 			return b, err
 		}
 		b = append(binary.AppendUvarint(b[:0], uint64(len(kb))), kb...)
-		if b, err = c.val.Append(b, &v); err != nil {
+		if b, err = c.val.Append(b, v); err != nil {
 			return b, err
 		}
 		if err = put(b); err != nil {
@@ -332,7 +348,7 @@ func (c pairCodec[MK, MV]) appendEach(m map[MK]MV, b []byte, put func([]byte) er
 	return b, nil
 }
 
-func (c pairCodec[MK, MV]) decodeInto(m map[MK]MV, b []byte) error {
+func (c pairCodec[MK, MV]) decodeInto(m map[MK]*MV, b []byte) error {
 	n, w := binary.Uvarint(b)
 	if w <= 0 || n > uint64(len(b)-w) {
 		return errShort
@@ -345,6 +361,6 @@ func (c pairCodec[MK, MV]) decodeInto(m map[MK]MV, b []byte) error {
 	if err := c.val.Decode(b[w+int(n):], &v); err != nil {
 		return err
 	}
-	m[k] = v
+	m[k] = &v
 	return nil
 }

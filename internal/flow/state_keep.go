@@ -39,12 +39,6 @@ func (k keeper[T]) keep(v *T) {
 	}
 }
 
-// copy returns v with copies of what it borrows. It allocates.
-func (k keeper[T]) copy(v T) T {
-	k.keep(&v)
-	return v
-}
-
 // replace puts v into *dst and copies what v borrows and *dst didn't have.
 func (k keeper[T]) replace(dst *T, v T) {
 	if k.fn == nil {

@@ -15,14 +15,14 @@ type SharedMap[MK comparable, MV any] struct {
 	pairCodec[MK, MV]
 	name   string
 	states *States
-	vals   map[MK]MV
+	vals   map[MK]*MV
 }
 
 // NewSharedMap declares a SharedMap of that name.
 func NewSharedMap[MK comparable, MV any](s *States, name string) *SharedMap[MK, MV] {
 	c, err := newPairCodec[MK, MV](s.codecs)
 	s.declare(name, err)
-	m := &SharedMap[MK, MV]{pairCodec: c, name: name, states: s, vals: make(map[MK]MV)}
+	m := &SharedMap[MK, MV]{pairCodec: c, name: name, states: s, vals: make(map[MK]*MV)}
 	s.shared = append(s.shared, m)
 	return m
 }
@@ -31,8 +31,7 @@ func (m *SharedMap[MK, MV]) stateName() string { return m.name }
 
 // Get returns what the map has for k.
 func (m *SharedMap[MK, MV]) Get(k MK) (MV, bool) {
-	v, ok := m.vals[k]
-	return v, ok
+	return lookup(m.vals, k)
 }
 
 // Len is the number of entries.
@@ -40,13 +39,7 @@ func (m *SharedMap[MK, MV]) Len() int { return len(m.vals) }
 
 // All ranges over the map, in no particular order.
 func (m *SharedMap[MK, MV]) All() iter.Seq2[MK, MV] {
-	return func(yield func(MK, MV) bool) {
-		for k, v := range m.vals {
-			if !yield(k, v) {
-				return
-			}
-		}
-	}
+	return pairs(m.vals)
 }
 
 // Set puts v into the map. Only the function for the broadcast input may call it.
