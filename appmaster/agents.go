@@ -21,6 +21,9 @@ func (m *Master) driverEnv() DriverEnv {
 				m.agents[id] = &agentRecord{container: container, host: host}
 				m.dirty = true
 				m.log.Info("starting an agent", "agent", id, "host", host)
+				if m.leaving {
+					m.cfg.Driver.Return(id, over)
+				}
 				m.slotEvent(time.Now(), slotmgr.Granted{Agent: id, Container: container, Host: host})
 			})
 		},
@@ -58,6 +61,10 @@ func (m *Master) onExit(exit AgentExit) {
 func (m *Master) onRegister(s *session, reg *ctlpb.Register) {
 	now := time.Now()
 	a := m.agents[s.agent]
+	if m.leaving {
+		m.refuse(s, over)
+		return
+	}
 	if why := m.mismatch(reg); why != "" {
 		m.refuse(s, why)
 		m.schedEvent(now, sched.Fail{Failure: cluster.Failure{Kind: cluster.Invalid, Message: fmt.Sprintf("agent %s can't run this job: %s", s.agent, why)}})

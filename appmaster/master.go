@@ -51,7 +51,7 @@ type Master struct {
 	lastLogs []string // of the agent whose loss ended the supply of agents
 	dirty    bool
 	shown    time.Time // when the last snapshot was made
-	canceled bool      // by the end of Run's context
+	leaving  bool      // the job is over, agents are told to go
 }
 
 // agentRecord is what the master knows of an agent beside its slots.
@@ -210,18 +210,18 @@ func (m *Master) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	done := ctx.Done()
-	var leaving time.Time // until when agents may go by themselves; zero: the job runs
+	var until time.Time // when agents have had their time to go by themselves; zero: the job runs
 	for {
 		now := time.Now()
-		if state, _ := m.sched.State(); state.Final() && leaving.IsZero() {
-			leaving = now.Add(m.cfg.StopGrace)
+		if state, _ := m.sched.State(); state.Final() && !m.leaving {
+			until = now.Add(m.cfg.StopGrace)
 			m.dismiss()
 		}
-		if !leaving.IsZero() && (!now.Before(leaving) || m.running() == 0) {
+		if m.leaving && (!now.Before(until) || m.running() == 0) {
 			m.publish(now)
 			return
 		}
-		timer.Reset(m.pause(now, leaving))
+		timer.Reset(m.pause(now, until))
 		select {
 		case f := <-m.inbox:
 			f()
@@ -229,10 +229,9 @@ func (m *Master) loop(ctx context.Context) {
 		case <-timer.C:
 		case <-done:
 			done = nil
-			m.canceled = true
 			m.schedEvent(time.Now(), sched.Cancel{Reason: "the ApplicationMaster was told to stop"})
 		}
-		if leaving.IsZero() {
+		if !m.leaving {
 			m.turn()
 		} else {
 			m.effects = nil // the machines' work is over
@@ -254,9 +253,9 @@ func (m *Master) drain() {
 }
 
 // pause is how long the loop may sleep if nothing happens.
-func (m *Master) pause(now, leaving time.Time) time.Duration {
+func (m *Master) pause(now, until time.Time) time.Duration {
 	next := now.Add(refresh)
-	for _, t := range []time.Time{m.slots.Next(), m.pool.Next(), m.sched.Next(), leaving} {
+	for _, t := range []time.Time{m.slots.Next(), m.pool.Next(), m.sched.Next(), until} {
 		if !t.IsZero() && t.Before(next) {
 			next = t
 		}
@@ -285,17 +284,21 @@ func (m *Master) running() int {
 	return n
 }
 
+// over is what agents are told when the job has ended.
+const over = "the application is over"
+
 // dismiss tells every agent to go, when the job is over.
 func (m *Master) dismiss() {
+	m.leaving = true
 	m.cfg.Driver.Ask(0)
 	for id, a := range m.agents {
 		if a.exit != nil {
 			continue
 		}
 		if a.session != nil && a.session.accepted {
-			a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Shutdown{Shutdown: &ctlpb.Shutdown{Reason: "the application is over"}}})
+			a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Shutdown{Shutdown: &ctlpb.Shutdown{Reason: over}}})
 		} else {
-			m.cfg.Driver.Return(id, "the application is over")
+			m.cfg.Driver.Return(id, over)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func (s server) Session(stream ctlpb.Control_SessionServer) error {
 	}
 	sess := newSession(id)
 	if !s.m.post(func() { s.m.onRegister(sess, reg) }) {
-		return status.Error(codes.FailedPrecondition, "the application is over")
+		return status.Error(codes.FailedPrecondition, over)
 	}
 	ended := make(chan struct{})
 	readErr := error(nil)
