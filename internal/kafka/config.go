@@ -72,7 +72,12 @@ const (
 
 // FromOptions makes a Config of the kafka.* options. brokers, where given, stand for kafka.brokers.
 func FromOptions(option func(name string) (string, bool), brokers []string) (Config, error) {
-	str := func(name string) string { v, _ := option(name); return strings.TrimSpace(v) }
+	str := func(name string) string {
+		if v, ok := option(name); ok {
+			return strings.TrimSpace(v)
+		}
+		return ""
+	}
 	c := Config{
 		Brokers:  brokers,
 		ClientID: str(OptClientID),
@@ -93,7 +98,10 @@ func FromOptions(option func(name string) (string, bool), brokers []string) (Con
 			return Config{}, fmt.Errorf("%s is %q: want a duration above 0, such as 2m", OptUnavailableTimeout, v)
 		}
 	}
-	password, _ := option(OptSASLPassword)
+	password, ok := option(OptSASLPassword)
+	if !ok {
+		password = ""
+	}
 	if file := str(OptSASLPasswordFile); password == "" && file != "" {
 		b, err := os.ReadFile(file)
 		if err != nil {

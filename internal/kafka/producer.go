@@ -85,6 +85,9 @@ func NewProducer(ctx context.Context, cfg Config, pcfg ProducerConfig) (*Produce
 	return p, nil
 }
 
+// retryWait is how long the producer waits between attempts.
+const retryWait = 250 * time.Millisecond
+
 // config is sarama's, set for what Producer promises.
 func (p *Producer) config(o *opener, pcfg ProducerConfig) *sarama.Config {
 	sc := *o.sarama
@@ -98,22 +101,21 @@ func (p *Producer) config(o *opener, pcfg ProducerConfig) *sarama.Config {
 	if pcfg.MaxMessageBytes > 0 {
 		sc.Producer.MaxMessageBytes = pcfg.MaxMessageBytes
 	}
-	// One attempt a second until the cluster counts as unavailable; none once we close, for sarama knows no other way to give up.
-	wait := func(int, int) time.Duration {
-		if p.closing.Load() {
-			return 0
+	// sarama gives a message up when it has used its own retries, but also when one search for the leader has used
+	// those of metadata: both must last as long as a cluster may be away. There is no other way to make it give up, so
+	// once we close nothing is waited for.
+	wait := func(d time.Duration) func(int, int) time.Duration {
+		return func(int, int) time.Duration {
+			if p.closing.Load() {
+				return 0
+			}
+			return d
 		}
-		return time.Second
 	}
-	sc.Producer.Retry.Max = int(o.cfg.UnavailableTimeout/time.Second) + 1
-	sc.Producer.Retry.BackoffFunc = func(n, most int) time.Duration {
-		if n < 3 && !p.closing.Load() {
-			return 100 * time.Millisecond
-		}
-		return wait(n, most)
-	}
-	sc.Metadata.Retry.Max = 1
-	sc.Metadata.Retry.BackoffFunc = func(n, most int) time.Duration { return wait(n, most) / 4 }
+	most := int(o.cfg.UnavailableTimeout/retryWait) + 1
+	sc.Producer.Retry.Max, sc.Producer.Retry.BackoffFunc = most, wait(retryWait)
+	sc.Metadata.Retry.Max, sc.Metadata.Retry.BackoffFunc = most, wait(retryWait)
+	sc.Metadata.Timeout = o.cfg.UnavailableTimeout
 	return &sc
 }
 
