@@ -1,8 +1,11 @@
 package task
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"runtime"
 	"strings"
 
@@ -33,30 +36,47 @@ type inOperator interface {
 // failureOf classes err. at is the operator that ran, nil if none did or it is not known.
 func failureOf(err error, at *operator) cluster.Failure {
 	if f, ok := errors.AsType[cluster.Failure](err); ok {
+		f.Message = err.Error()
 		return f
 	}
-	f := cluster.Failure{Kind: cluster.Invalid, Message: err.Error()}
-	if k, ok := errors.AsType[Kinder](err); ok {
-		f.Kind = k.ErrorKind()
-	}
-	if _, ok := errors.AsType[*flow.SegmentError](err); ok {
-		f.Kind, at = cluster.Corrupt, nil
-	}
-	if e, ok := errors.AsType[*netstack.LocalError](err); ok {
-		f.Kind = e.Kind
-	}
-	if e, ok := errors.AsType[*netstack.RemoteError](err); ok {
-		f.Kind, f.Peer = e.Kind, e.Peer
-		if f.Kind != cluster.NotFound && f.Kind != cluster.Denied && f.Kind != cluster.Corrupt {
-			f.Kind = cluster.Lost // whatever befell the peer: it is not our failure
-		}
-	}
+	f := cluster.Failure{Message: err.Error()}
+	f.Kind, f.Peer = kindOf(err)
 	if op, ok := errors.AsType[inOperator](err); ok {
 		f.Operator = op.OperatorName()
-	} else if at != nil && f.Kind != cluster.Lost && f.Kind != cluster.NotFound {
+	} else if at != nil && f.Kind != cluster.Lost && f.Kind != cluster.Corrupt {
 		f.Operator = at.node.Title()
 	}
 	return f
+}
+
+// kindOf classes err, and names the peer that went away, if one did. What nothing else is known of is the job's own fault.
+func kindOf(err error) (kind cluster.ErrorKind, peer string) {
+	if e, ok := errors.AsType[*netstack.RemoteError](err); ok {
+		switch e.Kind {
+		case cluster.NotFound, cluster.Denied, cluster.Corrupt:
+			return e.Kind, e.Peer
+		}
+		return cluster.Lost, e.Peer // whatever befell the peer: it is not our failure
+	}
+	if e, ok := errors.AsType[*netstack.LocalError](err); ok {
+		return e.Kind, ""
+	}
+	if _, ok := errors.AsType[*flow.SegmentError](err); ok {
+		return cluster.Corrupt, ""
+	}
+	if k, ok := errors.AsType[Kinder](err); ok {
+		return k.ErrorKind(), ""
+	}
+	_, isNet := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return cluster.NotFound, ""
+	case errors.Is(err, fs.ErrPermission):
+		return cluster.Denied, ""
+	case isNet, errors.Is(err, context.DeadlineExceeded):
+		return cluster.Unavailable, ""
+	}
+	return cluster.Invalid, ""
 }
 
 // FailureOf classes an error of New.
