@@ -3,12 +3,15 @@ package kafkasource
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/kafka"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -65,7 +68,7 @@ func TestBrokersGoAndReturn(t *testing.T) {
 		}
 		x.until(6 * 20 * (round + 1))
 		n.cut()
-		waiting := rt.Counter("kafka.waiting-partitions")
+		waiting := rt.Counter("waiting partitions")
 		for waiting.Load() < 6 {
 			runtime.Gosched()
 		}
@@ -237,4 +240,60 @@ func TestCloseAtAnyTime(t *testing.T) {
 			t.Fatalf("Close took %v", d)
 		}
 	}
+}
+
+// A reader that has nothing to read, or nobody to read from, asks now and then, not all the time.
+func TestNoBusyLoop(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(4, "a"))
+	var fetches atomic.Int64
+	c.ControlKey(1, func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		fetches.Add(1)
+		return nil, nil, false
+	})
+	n := newNetwork()
+	x := start(t, through(Topics("a"), n), newRuntime(c.ListenAddrs()))
+	polls := 0
+	idle := func(d time.Duration) {
+		for end := time.After(d); ; polls++ {
+			if st, err := x.r.Poll(x.emit); st != flow.SourceWait || err != nil {
+				t.Fatalf("poll of nothing: %v, %v", st, err)
+			}
+			select {
+			case <-x.rt.woken:
+				continue
+			case <-end:
+			}
+			return
+		}
+	}
+	idle(time.Second)
+	if f := fetches.Load(); f < 5 || f > 25 {
+		t.Errorf("%d fetches in a second of 50 ms each", f)
+	}
+	n.cut()
+	before := n.dials.Load()
+	idle(time.Second)
+	if d := n.dials.Load() - before; d > 60 {
+		t.Errorf("%d dials in a second without brokers", d)
+	}
+	if polls > 10 {
+		t.Errorf("woken %d times for nothing", polls)
+	}
+}
+
+// The first broker that is asked hangs: the others must get their turn.
+func TestFirstBrokerHangs(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
+	produce(t, newProducer(t, c), "a", 0, 0, 5)
+	src := Topics("a").Stop(Latest()).Brokers(ln.Addr().String(), c.ListenAddrs()[0])
+	src.cfg = func(c *kafka.Config) { c.RequestTimeout = 400 * time.Millisecond }
+	x := start(t, src, newRuntime(nil))
+	x.toEnd()
+	x.want("a-0", 0, 5)
 }

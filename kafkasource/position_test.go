@@ -161,7 +161,7 @@ func TestDataLoss(t *testing.T) {
 				t.Fatal(err)
 			}
 			n.mend()
-			lost := rt.Counter("kafka.data-losses")
+			lost := rt.Counter("data losses")
 			if tc.err != "" {
 				if err := x.poll(func() bool { return false }); err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("reading on fails with %v, want %q", err, tc.err)

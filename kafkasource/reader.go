@@ -50,14 +50,14 @@ func newReader(ctx context.Context, s *Source, env flow.ReaderEnv, want flow.Mes
 		return nil, err
 	}
 	rt := env.Runtime
-	r := &reader{want: want | flow.FieldOffset, check: !s.uncommitted, bytes: rt.Counter("kafka.fetched-bytes"), byTarget: map[*kafka.Target]*split{}}
+	r := &reader{want: want | flow.FieldOffset, check: !s.uncommitted, bytes: rt.Counter("fetched bytes"), byTarget: map[*kafka.Target]*split{}}
 	r.puller, err = kafka.NewPuller(ctx, cfg, kafka.PullerConfig{
 		Committed: !s.uncommitted,
 		OnLoss:    s.onLoss,
 		Logger:    rt.Logger(),
 		Wake:      rt.Wake,
-		Waiting:   rt.Counter("kafka.waiting-partitions"),
-		Resets:    rt.Counter("kafka.data-losses"),
+		Waiting:   rt.Counter("waiting partitions"),
+		Resets:    rt.Counter("data losses"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up %s: %w", s.Describe(), err)

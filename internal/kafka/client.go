@@ -158,7 +158,10 @@ func (c *Client) connected(addr string) int {
 func (c *Client) any(ctx context.Context, ask func(*sarama.Broker) error) error {
 	var whys []string
 	for _, addr := range c.addresses() {
-		err := c.at(ctx, addr, ask)
+		// One that hangs must not take the time of the others.
+		each, cancel := context.WithTimeout(ctx, c.o.cfg.RequestTimeout/2)
+		err := c.at(each, addr, ask)
+		cancel()
 		if err == nil {
 			return nil
 		}
@@ -190,7 +193,7 @@ func (c *Client) at(ctx context.Context, addr string, ask func(*sarama.Broker) e
 		l.close()
 		delete(c.links, addr)
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return fmt.Errorf("cannot ask Kafka broker %s: %w", addr, outOfTime(ctx))
 		}
 		if !old {
 			return fmt.Errorf("cannot ask Kafka broker %s: %w%s", addr, err, c.o.hint(err))

@@ -31,6 +31,10 @@ type Conn struct {
 	out  []byte
 }
 
+// errHungUp says that the broker ended the connection between two answers: it restarts, or the time of an idle or
+// authenticated connection is up.
+var errHungUp = errors.New("the broker closed the connection")
+
 // dialConn opens a connection for fetching from addr. ctx bounds the opening.
 func (o *opener) dialConn(ctx context.Context, addr string) (*Conn, error) {
 	l, err := o.open(ctx, addr)
@@ -73,7 +77,7 @@ func (c *Conn) read(buf []byte) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = errors.New("the broker closed the connection")
+			err = errHungUp
 		}
 		return buf, err
 	}

@@ -81,10 +81,19 @@ func (o *opener) open(ctx context.Context, addr string) (*link, error) {
 	if conn != nil {
 		conn.Close()
 	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+	if dialErr == nil && ctx.Err() != nil {
+		err = outOfTime(ctx)
 	}
 	return nil, fmt.Errorf("cannot connect to Kafka broker %s: %w%s", addr, err, o.hint(err))
+}
+
+// outOfTime is the error of a request that the end of ctx cut off.
+func outOfTime(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it does not answer: %w", err)
+	}
+	return err
 }
 
 // hint says what may be wrong in the settings when a fresh connection comes to err.

@@ -230,8 +230,8 @@ func (p *Puller) retry(t target, err error, now time.Time) {
 		return
 	}
 	p.pending = append(p.pending, pending{target: t, err: err, due: now.Add(backoff(t.tries))})
-	if _, ok := errors.AsType[sarama.KError](err); ok && t.tries < 2 {
-		return // a leader that moved is no trouble yet
+	if _, moved := errors.AsType[sarama.KError](err); t.tries < 2 && (moved || errors.Is(err, errHungUp)) {
+		return // a leader that moved, or a connection that the broker ended in good order, is no trouble yet
 	}
 	p.warn(t, err, now)
 }
