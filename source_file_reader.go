@@ -18,10 +18,9 @@ const (
 
 // fileReader reads pieces of files one after the other. Owned by the task's goroutine.
 type fileReader struct {
-	want   flow.MessageFields
-	queue  []flow.Split
-	last   bool // no more splits
-	status []flow.SplitStatus
+	want  flow.MessageFields
+	queue []flow.Split
+	last  bool // no more splits
 
 	cur *openPiece
 	m   Messages

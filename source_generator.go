@@ -150,7 +150,7 @@ func (r *generatorReader[T]) due(s *generatorSplit, now int64) (int, int64) {
 		s.start = now
 	}
 	due := func() float64 { return float64(now-s.start)*perMilli + 1 - float64(s.made) }
-	if late := due() / perMilli; late > maxBehind {
+	if late := (due() - 1) / perMilli; late > maxBehind {
 		s.start += int64(late) - maxBehind
 	}
 	if n := due(); n >= 1 {
