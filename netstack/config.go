@@ -15,7 +15,7 @@ import (
 // Config says how a Stack works. The zero value of each field is its default. It must not change after New.
 type Config struct {
 	Listen    string // host:port; port may be a range or list such as "9000,9002-9010", tried in order; "": 127.0.0.1:0
-	Advertise string // host or host:port that peers are told; "": the listen address
+	Advertise string // host or host:port that peers are told; "": the listen address, or the host name if that is every address
 	Identity  string // of this agent, for errors and logs; "": the advertised address
 
 	SegmentBytes   int // size of a frame of data with its header, a multiple of 8; 0: 32 KiB

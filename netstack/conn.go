@@ -243,6 +243,9 @@ func (c *conn) fail(err error) {
 	channels, views := c.channels, c.views
 	c.channels, c.views = nil, nil
 	c.mu.Unlock()
+	if c.cork != nil {
+		c.cork.Conn.Close() // or TLS would say goodbye first, and wait where nobody reads
+	}
 	c.nc.Close()
 	c.wakeWriter()
 	c.stack.forget(c)

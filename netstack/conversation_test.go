@@ -174,6 +174,7 @@ func TestConsumerConversation(t *testing.T) {
 	g, w := gate(t, s, "a", "b")
 	a, b := tk.request("a", 2), tk.request("b", 2)
 	tk.send(data(a, 0, "one"), frame(wire.Header{Type: wire.Event, Channel: a, Seq: 1}, "ev"), data(b, 0, "two"))
+	eventually(t, "all is received", func() bool { return g.Queued() == 2 })
 	it := wantItem(t, g, w, 0, "one")
 	two := wantItem(t, g, w, 1, "two")
 	wantItem(t, g, w, 0, "ev")

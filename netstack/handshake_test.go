@@ -55,12 +55,7 @@ func TestWrongKeyIsRefused(t *testing.T) {
 		t.Errorf("got %v, want it denied", err)
 	}
 	g.Close()
-	for deadline := time.Now().Add(5 * time.Second); !strings.Contains(log.String(), "refused"); {
-		if time.Now().After(deadline) {
-			t.Fatalf("the refusal was not logged: %s", log.String())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the refusal is logged", func() bool { return strings.Contains(log.String(), "refused") })
 }
 
 // TestConsumerWithoutKey plays a consumer that can't make the proof: it gets no further.

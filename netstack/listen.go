@@ -56,15 +56,16 @@ func parsePorts(list string) ([]portRange, error) {
 }
 
 // advertise is the address that peers are told: want, with what it lacks taken from the listener's.
-func advertise(want, listening string) string {
+// Where that listens on every address, a host must be named: hostname, unless want has one.
+func advertise(want, listening, hostname string) string {
+	host, port, err := net.SplitHostPort(listening)
 	if want == "" {
+		if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() && hostname != "" {
+			return net.JoinHostPort(hostname, port)
+		}
 		return listening
 	}
-	if _, _, err := net.SplitHostPort(want); err == nil {
-		return want
-	}
-	_, port, err := net.SplitHostPort(listening)
-	if err != nil {
+	if _, _, bad := net.SplitHostPort(want); bad == nil || err != nil {
 		return want
 	}
 	return net.JoinHostPort(strings.Trim(want, "[]"), port)

@@ -279,7 +279,7 @@ func (p *Partition) Fail(err error) {
 // everything are told that it is gone. It may be called twice.
 func (p *Partition) Release() {
 	err := &LocalError{Op: "use partition " + p.id, Kind: cluster.Cancelled, Err: ErrClosed}
-	p.close(err, wire.Fault{Code: wire.Gone, Kind: uint8(cluster.Lost), Message: "its producer " + p.id + " has released it"}, true)
+	p.close(err, wire.Fault{Code: wire.Gone, Kind: uint8(cluster.Lost), Message: p.id + " was released by its producer at " + p.stack.identity()}, true)
 }
 
 func (p *Partition) close(err error, f wire.Fault, release bool) {

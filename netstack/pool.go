@@ -114,6 +114,9 @@ func (s *Stack) dialRetry(ctx context.Context, key connKey) (*conn, error) {
 		if ctx.Err() != nil {
 			return nil, &LocalError{Op: "dial " + key.addr, Kind: cluster.Cancelled, Err: ErrClosed}
 		}
+		if refusedByTLS(err) {
+			err = &RemoteError{Peer: key.addr, Op: "connect", Kind: cluster.Denied, Err: err}
+		}
 		if try >= s.cfg.ConnectRetries || kindOf(err, cluster.Unavailable) == cluster.Denied {
 			if r, ok := errors.AsType[*RemoteError](err); ok {
 				return nil, r
@@ -128,6 +131,15 @@ func (s *Stack) dialRetry(ctx context.Context, key connKey) (*conn, error) {
 	}
 }
 
+// refusedByTLS reports whether a certificate, ours or the peer's, was not accepted.
+func refusedByTLS(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error" // how crypto/tls reports the peer's alert
+}
+
 const maxBackoff = 10 * time.Second
 
 func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
@@ -137,7 +149,8 @@ func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	raw := nc
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	defer stop()
 	nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
 	var under *cork
@@ -147,7 +160,7 @@ func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
 	}
 	c, err := s.greet(nc, key)
 	if err != nil {
-		nc.Close()
+		raw.Close()
 		return nil, err
 	}
 	nc.SetDeadline(time.Time{})

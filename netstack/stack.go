@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,9 +55,10 @@ func New(cfg Config) (*Stack, error) {
 			return nil, &LocalError{Op: "listen on " + cfg.Listen, Kind: cluster.Unavailable, Err: err}
 		}
 	}
+	hostname, _ := os.Hostname() // "" will do
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Stack{
-		cfg: cfg, pool: bufpool.New(cfg.room(), cfg.MemorySegments), listener: l, addr: advertise(cfg.Advertise, l.Addr().String()),
+		cfg: cfg, pool: bufpool.New(cfg.room(), cfg.MemorySegments), listener: l, addr: advertise(cfg.Advertise, l.Addr().String(), hostname),
 		dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
 		dials:      dialPool{entries: make(map[connKey]*dialEntry)},
 		partitions: make(map[string]*Partition), waiting: make(map[string][]*view),
@@ -208,9 +210,9 @@ func (s *Stack) accept(ctx context.Context) {
 }
 
 func (s *Stack) serveAccepted(ctx context.Context, nc net.Conn) {
-	stop := context.AfterFunc(ctx, func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
 	raw := nc
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
 	var under *cork
 	if s.cfg.TLS != nil {
 		cfg := s.cfg.TLS.Server.Clone()
@@ -237,15 +239,16 @@ func (s *Stack) serveAccepted(ctx context.Context, nc net.Conn) {
 
 // track counts an open connection; false if the stack is closed.
 func (s *Stack) track(c *conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
 	now := time.Now()
 	c.watch = connWatch{readAt: now, wrote: now, idleSince: now}
-	s.conns[c] = struct{}{}
-	return true
+	s.mu.Lock()
+	open := !s.closed
+	if open {
+		s.conns[c] = struct{}{}
+	}
+	s.mu.Unlock()
+	c.log.Debug("exchange connection made", "dialed", c.dialed, "open", open)
+	return open
 }
 
 // forget drops a connection that has ended.

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
 // TestManyChannels shuffles from every producer to every consumer, on several connections, locally and remotely.
@@ -236,8 +238,8 @@ func TestTLS(t *testing.T) {
 	} {
 		c := start(t, func(c *Config) { edit(c); c.ConnectRetries = -1; c.HandshakeTimeout = time.Second })
 		g, w := open(t, c, "p", a.Addr(), 0)
-		if _, err := next(g, w); err == nil {
-			t.Errorf("%s: got in", name)
+		if _, err := next(g, w); err == nil || (name != "no TLS" && kindOf(err, cluster.Internal) != cluster.Denied) {
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	if _, err := New(Config{TLS: &TLS{Server: &tls.Config{}, Client: &tls.Config{}}}); err == nil {
@@ -298,9 +300,10 @@ func TestListen(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]string{
-		{"", "127.0.0.1:77", "127.0.0.1:77"}, {"host", "0.0.0.0:77", "host:77"}, {"host:5", "0.0.0.0:77", "host:5"}, {"::1", "[::]:77", "[::1]:77"},
+		{"", "127.0.0.1:77", "127.0.0.1:77"}, {"", "0.0.0.0:77", "me:77"}, {"", "[::]:77", "me:77"}, {"", "[::1]:77", "[::1]:77"},
+		{"host", "0.0.0.0:77", "host:77"}, {"host:5", "0.0.0.0:77", "host:5"}, {"::1", "[::]:77", "[::1]:77"}, {"", "in memory", "in memory"},
 	} {
-		if got := advertise(c[0], c[1]); got != c[2] {
+		if got := advertise(c[0], c[1], "me"); got != c[2] {
 			t.Errorf("advertise %q on %q: got %q, want %q", c[0], c[1], got, c[2])
 		}
 	}
