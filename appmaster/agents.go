@@ -12,7 +12,7 @@ import (
 )
 
 // driverEnv connects the driver to the loop.
-func (m *Master) driverEnv() DriverEnv {
+func (m *master) driverEnv() DriverEnv {
 	return DriverEnv{
 		App: m.cfg.App, Attempt: m.cfg.Attempt, AppDir: m.cfg.AppDir, Logger: m.log,
 		Secrets: m.secretsFor,
@@ -22,7 +22,7 @@ func (m *Master) driverEnv() DriverEnv {
 				m.dirty = true
 				m.log.Info("starting an agent", "agent", id, "host", host)
 				if m.leaving {
-					m.cfg.Driver.Return(id, over)
+					m.cfg.Driver.Return(id, false)
 				}
 				m.slotEvent(time.Now(), slotmgr.Granted{Agent: id, Container: container, Host: host})
 			})
@@ -33,7 +33,7 @@ func (m *Master) driverEnv() DriverEnv {
 }
 
 // secretsFor makes the secrets of one agent. The driver's goroutines call it.
-func (m *Master) secretsFor(id cluster.AgentID, container cluster.ContainerID) (ctl.AgentSecrets, error) {
+func (m *master) secretsFor(id cluster.AgentID, container cluster.ContainerID) (ctl.AgentSecrets, error) {
 	leaf, err := m.authority.Agent(id)
 	if err != nil {
 		return ctl.AgentSecrets{}, err
@@ -46,7 +46,7 @@ func (m *Master) secretsFor(id cluster.AgentID, container cluster.ContainerID) (
 }
 
 // onExit notes an agent's end before the slot manager hears of it, so that its last words are at hand.
-func (m *Master) onExit(exit AgentExit) {
+func (m *master) onExit(exit AgentExit) {
 	a := m.agents[exit.Agent]
 	if a == nil || a.exit != nil {
 		return
@@ -58,7 +58,7 @@ func (m *Master) onExit(exit AgentExit) {
 }
 
 // onRegister handles an agent's first message.
-func (m *Master) onRegister(s *session, reg *ctlpb.Register) {
+func (m *master) onRegister(s *session, reg *ctlpb.Register) {
 	now := time.Now()
 	a := m.agents[s.agent]
 	if m.leaving {
@@ -86,7 +86,7 @@ func (m *Master) onRegister(s *session, reg *ctlpb.Register) {
 }
 
 // mismatch says why an agent's program is not this one's, or "".
-func (m *Master) mismatch(reg *ctlpb.Register) string {
+func (m *master) mismatch(reg *ctlpb.Register) string {
 	switch {
 	case reg.GetFingerprint() == "":
 		return "it could not build the job; its log says why"
@@ -97,13 +97,13 @@ func (m *Master) mismatch(reg *ctlpb.Register) string {
 	return ""
 }
 
-func (m *Master) refuse(s *session, reason string) {
+func (m *master) refuse(s *session, reason string) {
 	s.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Refused{Refused: &ctlpb.Refused{Reason: reason}}})
 	s.finish()
 }
 
 // accept tells an agent that it is in. The answer goes before any order, since the session's queue keeps the order.
-func (m *Master) accept(id cluster.AgentID) {
+func (m *master) accept(id cluster.AgentID) {
 	a := m.agents[id]
 	if a.session == nil {
 		return // it broke meanwhile
@@ -117,13 +117,13 @@ func (m *Master) accept(id cluster.AgentID) {
 }
 
 // current reports whether a session is its agent's present one: messages of others are too late.
-func (m *Master) current(s *session) (*agentRecord, bool) {
+func (m *master) current(s *session) (*agentRecord, bool) {
 	a := m.agents[s.agent]
 	return a, a != nil && a.session == s
 }
 
 // onMessage handles any but an agent's first message.
-func (m *Master) onMessage(s *session, msg *ctlpb.FromAgent) {
+func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 	a, ok := m.current(s)
 	if !ok {
 		return
@@ -145,7 +145,7 @@ func (m *Master) onMessage(s *session, msg *ctlpb.FromAgent) {
 }
 
 // onTask handles the new state of a task. An agent can speak only for its own.
-func (m *Master) onTask(now time.Time, agent cluster.AgentID, up *ctlpb.TaskUpdate) {
+func (m *master) onTask(now time.Time, agent cluster.AgentID, up *ctlpb.TaskUpdate) {
 	id := ctl.Execution(up.GetId())
 	state, ok := ctl.State(up.GetState())
 	if !ok || up.GetId() == nil || !m.runs(agent, id) {
@@ -165,19 +165,19 @@ func (m *Master) onTask(now time.Time, agent cluster.AgentID, up *ctlpb.TaskUpda
 }
 
 // runs reports whether the scheduler put a task on an agent.
-func (m *Master) runs(agent cluster.AgentID, id cluster.ExecutionID) bool {
+func (m *master) runs(agent cluster.AgentID, id cluster.ExecutionID) bool {
 	if id.Vertex < 0 || id.Vertex >= len(m.reports) || id.Subtask < 0 || id.Subtask >= len(m.reports[id.Vertex]) {
 		return false
 	}
 	return m.sched.Execution(id.Vertex, id.Subtask).Slot.Agent == agent
 }
 
-func (m *Master) taskName(id cluster.ExecutionID) string {
+func (m *master) taskName(id cluster.ExecutionID) string {
 	return fmt.Sprintf("%s %d/%d", m.cfg.Graph.Vertices[id.Vertex].Name, id.Subtask+1, m.cfg.Graph.Vertices[id.Vertex].Parallelism)
 }
 
 // onSessionEnd handles the end of a session, whoever ended it.
-func (m *Master) onSessionEnd(s *session, reason string) {
+func (m *master) onSessionEnd(s *session, reason string) {
 	a, ok := m.current(s)
 	if !ok {
 		return
@@ -187,7 +187,7 @@ func (m *Master) onSessionEnd(s *session, reason string) {
 }
 
 // onSourceFailed ends the job, since one of its sources can't go on.
-func (m *Master) onSourceFailed(f cluster.Failure) {
+func (m *master) onSourceFailed(f cluster.Failure) {
 	m.log.Error("a source failed", "error", f.Error())
 	m.schedEvent(time.Now(), sched.Fail{Failure: f})
 }

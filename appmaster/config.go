@@ -80,8 +80,8 @@ type Driver interface {
 	Start(env DriverEnv) error
 	// Ask sets how many agents shall have been granted since Start. Lowering it withdraws what was not granted yet.
 	Ask(total int)
-	// Return ends an agent, if it still runs: first kindly, then for good.
-	Return(id cluster.AgentID, reason string)
+	// Return ends an agent, if it still runs: first kindly, then for good; at once if it is lost, so that no reaction is to be expected.
+	Return(id cluster.AgentID, lost bool)
 	// Stop ends every agent and waits until all are gone; when ctx ends, it kills them.
 	Stop(ctx context.Context)
 }

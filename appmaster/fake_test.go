@@ -120,7 +120,7 @@ var (
 	errKilled   = errors.New("killed by signal 9 (killed)")
 )
 
-func (d *fakeDriver) Return(id cluster.AgentID, _ string) { d.end(id, errReturned) }
+func (d *fakeDriver) Return(id cluster.AgentID, _ bool) { d.end(id, errReturned) }
 
 // end makes an agent's goroutine return, as by a signal.
 func (d *fakeDriver) end(id cluster.AgentID, why error) {
@@ -269,7 +269,7 @@ func config(t *testing.T, src flow.Source, d *fakeDriver) Config {
 }
 
 // start runs an application in the background. The channel gives its result.
-func start(t *testing.T, ctx context.Context, c Config) (*Master, <-chan Result) {
+func start(t *testing.T, ctx context.Context, c Config) (*master, <-chan Result) {
 	t.Helper()
 	m, err := newMaster(c)
 	if err != nil {
@@ -288,7 +288,7 @@ func start(t *testing.T, ctx context.Context, c Config) (*Master, <-chan Result)
 }
 
 // await waits until the snapshot is as wanted.
-func await(t *testing.T, m *Master, what string, is func(*Snapshot) bool) {
+func await(t *testing.T, m *master, what string, is func(*Snapshot) bool) {
 	t.Helper()
 	deadline := time.NewTimer(10 * time.Second)
 	defer deadline.Stop()

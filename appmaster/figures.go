@@ -15,7 +15,7 @@ type report struct {
 }
 
 // onReport keeps a task's figures, unless they are of an attempt before.
-func (m *Master) onReport(r *ctlpb.TaskReport) {
+func (m *master) onReport(r *ctlpb.TaskReport) {
 	id := ctl.Execution(r.GetId())
 	if r.GetId() == nil || id.Vertex < 0 || id.Vertex >= len(m.reports) || id.Subtask < 0 || id.Subtask >= len(m.reports[id.Vertex]) {
 		return

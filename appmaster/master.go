@@ -20,8 +20,8 @@ import (
 	"github.com/heddle-stream/heddle/internal/flow"
 )
 
-// Master is a running ApplicationMaster: what its loop owns.
-type Master struct {
+// master is a running ApplicationMaster: what its loop owns.
+type master struct {
 	// Immutable.
 	cfg       Config
 	log       *slog.Logger
@@ -30,7 +30,8 @@ type Master struct {
 	exchange  []byte // key
 	inbox     chan func()
 	stopped   chan struct{}  // closed when the loop has ended: nobody reads inbox any more
-	wg        sync.WaitGroup // readers and sources
+	wg        sync.WaitGroup // readers of sessions
+	sourcesWG sync.WaitGroup // discoveries
 
 	// Shared.
 	snapshot atomic.Pointer[Snapshot]
@@ -78,7 +79,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	return m.run(ctx)
 }
 
-func newMaster(cfg Config) (*Master, error) {
+func newMaster(cfg Config) (*master, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func newMaster(cfg Config) (*Master, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Master{
+	m := &master{
 		cfg: cfg, log: cfg.Logger, job: cluster.JobID(cfg.App), authority: authority, exchange: pki.NewExchangeKey(),
 		inbox: make(chan func(), 1024), stopped: make(chan struct{}),
 		slots: slotmgr.New(cfg.Agents), pool: slotpool.New(cfg.Slots), sched: s,
@@ -111,7 +112,7 @@ func newMaster(cfg Config) (*Master, error) {
 }
 
 // run starts everything, loops, and stops everything in reverse order.
-func (m *Master) run(ctx context.Context) (Result, error) {
+func (m *master) run(ctx context.Context) (Result, error) {
 	srv, err := ctl.NewServer(m.authority, server{m: m})
 	if err != nil {
 		_ = m.cfg.Listener.Close()
@@ -136,7 +137,7 @@ func (m *Master) run(ctx context.Context) (Result, error) {
 	discovering, stop := context.WithCancel(context.Background())
 	for _, src := range m.sources {
 		d := &discovery{m: m, src: src, budget: m.cfg.DiscoveryBudget}
-		m.wg.Go(func() { d.run(discovering) })
+		m.sourcesWG.Go(func() { d.run(discovering) })
 	}
 	m.loop(ctx)
 	stop()
@@ -145,7 +146,7 @@ func (m *Master) run(ctx context.Context) (Result, error) {
 	return result, m.record(result)
 }
 
-func (m *Master) startFront() (string, error) {
+func (m *master) startFront() (string, error) {
 	if m.cfg.Front == nil {
 		return "", nil
 	}
@@ -157,7 +158,7 @@ func (m *Master) startFront() (string, error) {
 }
 
 // close ends what run started. The loop has ended, or never began.
-func (m *Master) close(srv *grpc.Server, driver Driver) {
+func (m *master) close(srv *grpc.Server, driver Driver) {
 	close(m.stopped)
 	if driver != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), m.cfg.StopGrace)
@@ -171,6 +172,7 @@ func (m *Master) close(srv *grpc.Server, driver Driver) {
 	}
 	srv.Stop() // also closes the listener
 	m.wg.Wait()
+	m.awaitSources()
 	if m.cfg.Front != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = m.cfg.Front.Close(ctx)
@@ -178,8 +180,23 @@ func (m *Master) close(srv *grpc.Server, driver Driver) {
 	}
 }
 
+// awaitSources waits for discoveries, which have been told to end. They run code of connectors, perhaps a user's own:
+// one that does not listen must not keep the application from ending, and so is left behind.
+func (m *master) awaitSources() {
+	done := make(chan struct{})
+	go func() {
+		m.sourcesWG.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(m.cfg.StopGrace):
+		m.log.Error("a source's enumerator does not end though its context has")
+	}
+}
+
 // post gives the loop something to do. It waits while the loop is far behind, and reports false when it has ended.
-func (m *Master) post(f func()) bool {
+func (m *master) post(f func()) bool {
 	select {
 	case m.inbox <- f:
 		return true
@@ -189,10 +206,10 @@ func (m *Master) post(f func()) bool {
 }
 
 // Snapshot implements View.
-func (m *Master) Snapshot() *Snapshot { return m.snapshot.Load() }
+func (m *master) Snapshot() *Snapshot { return m.snapshot.Load() }
 
 // Cancel implements View.
-func (m *Master) Cancel(reason string) {
+func (m *master) Cancel(reason string) {
 	m.post(func() { m.schedEvent(time.Now(), sched.Cancel{Reason: reason}) })
 }
 
@@ -204,7 +221,7 @@ const (
 )
 
 // loop runs until the job is over and its agents are gone, or have had their time.
-func (m *Master) loop(ctx context.Context) {
+func (m *master) loop(ctx context.Context) {
 	m.schedEvent(time.Now(), sched.Start{})
 	m.turn()
 	timer := time.NewTimer(0)
@@ -241,7 +258,7 @@ func (m *Master) loop(ctx context.Context) {
 }
 
 // drain handles what else has come, up to a batch.
-func (m *Master) drain() {
+func (m *master) drain() {
 	for range batch {
 		select {
 		case f := <-m.inbox:
@@ -253,7 +270,7 @@ func (m *Master) drain() {
 }
 
 // pause is how long the loop may sleep if nothing happens.
-func (m *Master) pause(now, until time.Time) time.Duration {
+func (m *master) pause(now, until time.Time) time.Duration {
 	next := now.Add(refresh)
 	for _, t := range []time.Time{m.slots.Next(), m.pool.Next(), m.sched.Next(), until} {
 		if !t.IsZero() && t.Before(next) {
@@ -267,14 +284,14 @@ func (m *Master) pause(now, until time.Time) time.Duration {
 }
 
 // show publishes a snapshot if it is time for one.
-func (m *Master) show(now time.Time) {
+func (m *master) show(now time.Time) {
 	if age := now.Sub(m.shown); age >= refresh || m.dirty && age >= soonest {
 		m.publish(now)
 	}
 }
 
 // running counts agents that were granted and have not exited.
-func (m *Master) running() int {
+func (m *master) running() int {
 	n := 0
 	for _, a := range m.agents {
 		if a.exit == nil {
@@ -288,7 +305,7 @@ func (m *Master) running() int {
 const over = "the application is over"
 
 // dismiss tells every agent to go, when the job is over.
-func (m *Master) dismiss() {
+func (m *master) dismiss() {
 	m.leaving = true
 	m.cfg.Driver.Ask(0)
 	for id, a := range m.agents {
@@ -298,13 +315,13 @@ func (m *Master) dismiss() {
 		if a.session != nil && a.session.accepted {
 			a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Shutdown{Shutdown: &ctlpb.Shutdown{Reason: over}}})
 		} else {
-			m.cfg.Driver.Return(id, over)
+			m.cfg.Driver.Return(id, false)
 		}
 	}
 }
 
 // warn notes a fault that was survived.
-func (m *Master) warn(msg string) {
+func (m *master) warn(msg string) {
 	const most = 20
 	m.log.Warn(msg)
 	m.warnings = append(m.warnings, Warning{time.Now(), msg})

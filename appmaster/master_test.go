@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
@@ -122,9 +123,9 @@ func TestAgentSilent(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	for name, cancel := range map[string]func(*Master, context.CancelFunc){
-		"by a user":      func(m *Master, _ context.CancelFunc) { m.Cancel("enough") },
-		"by the context": func(_ *Master, c context.CancelFunc) { c() },
+	for name, cancel := range map[string]func(*master, context.CancelFunc){
+		"by a user":      func(m *master, _ context.CancelFunc) { m.Cancel("enough") },
+		"by the context": func(_ *master, c context.CancelFunc) { c() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &fakeDriver{behave: func(a *fakeAgent) { a.onTask = hang }}
@@ -178,7 +179,7 @@ func TestNoStart(t *testing.T) {
 			kind: "unavailable", says: []string{"cannot get 2 slots", "the cluster is full"}},
 		{name: "too slow", driver: &fakeDriver{most: 1},
 			config: func(c *Config) { c.Agents.MaxAgents = 1; c.Slots.Timeout = 100 * time.Millisecond },
-			kind:   "unavailable", says: []string{"cannot get 2 slots within 100ms", "the limit of 1 agents"}},
+			kind:   "unavailable", says: []string{"cannot get 2 slots within 100ms", "the limit of 1 agent (agents.max)"}},
 		{name: "enumerator refuses", source: &fakeSource{refuse: cluster.Failure{Kind: cluster.NotFound, Message: "no such topic"}},
 			kind: "not found", says: []string{"source numbers", "no such topic"}},
 		{name: "first discovery fails", source: &fakeSource{discover: func(int) (flow.Discovery, error) { return flow.Discovery{}, fs.ErrPermission }},
@@ -258,21 +259,66 @@ func TestLateSplits(t *testing.T) {
 	}
 }
 
-// TestDiscoveryBudget fails the job when splits can't be looked for over a long time.
-func TestDiscoveryBudget(t *testing.T) {
-	src := &fakeSource{discover: func(call int) (flow.Discovery, error) {
-		if call == 0 {
-			return flow.Discovery{Next: time.Millisecond}, nil
-		}
-		return flow.Discovery{}, context.DeadlineExceeded
-	}}
-	d := &fakeDriver{behave: func(a *fakeAgent) { a.onTask = hang }}
-	c := config(t, src, d)
-	c.DiscoveryBudget = time.Millisecond
-	_, out := start(t, t.Context(), c)
-	if r := <-out; r.State != "failed" || r.Cause.Kind != "unavailable" || r.Cause.Operator != "numbers" {
-		t.Errorf("state %s, cause %+v", r.State, r.Cause)
+// TestDiscovery looks for splits over hours: failures are survived as long as they don't last, with growing pauses.
+func TestDiscovery(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		budget time.Duration
+		fails  func(call int) bool
+		ends   time.Duration // when it gives up; 0: it does not
+		calls  int           // at most
+	}{
+		{"every second call fails", time.Minute, func(call int) bool { return call%2 == 1 }, 0, 200},
+		{"all but the first fail", 2 * time.Minute, func(call int) bool { return call > 0 }, 5*time.Minute + 2*time.Minute, 12},
+		{"all but the first fail, budget without end", -1, func(call int) bool { return call > 0 }, 0, 500},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				src := &fakeSource{discover: func(call int) (flow.Discovery, error) {
+					calls++
+					if c.fails(call) {
+						return flow.Discovery{}, context.DeadlineExceeded
+					}
+					return flow.Discovery{Next: 5 * time.Minute}, nil
+				}}
+				g, plan := job(src)
+				m := &master{cfg: Config{Job: g, Graph: plan}, inbox: make(chan func(), 10_000), stopped: make(chan struct{})}
+				d := &discovery{m: m, src: &source{node: g.Nodes[0], readers: 2}, budget: c.budget}
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Hour)
+				defer cancel()
+				began := time.Now()
+				err := d.enumerate(ctx)
+				if took := time.Since(began); (err != nil) != (c.ends > 0) || err != nil && (took < c.ends || took > c.ends+longestPause) {
+					t.Errorf("after %v: %v; want an end at about %v", took, err, c.ends)
+				}
+				if calls > c.calls {
+					t.Errorf("%d calls, want at most %d", calls, c.calls)
+				}
+				if f := classify(errors.Join(err, context.DeadlineExceeded)); f.Kind != cluster.Unavailable {
+					t.Errorf("kind %v", f.Kind)
+				}
+			})
+		})
 	}
+}
+
+// TestDeafEnumerator does not let a connector that ignores its context keep the application from ending.
+func TestDeafEnumerator(t *testing.T) {
+	let := make(chan struct{})
+	src := &fakeSource{discover: func(int) (flow.Discovery, error) {
+		<-let
+		return flow.Discovery{Final: true}, nil
+	}}
+	c := config(t, src, &fakeDriver{behave: func(a *fakeAgent) { a.onTask = hang }})
+	c.StopGrace = 50 * time.Millisecond
+	m, out := start(t, t.Context(), c)
+	await(t, m, "what the job waits for", func(s *Snapshot) bool { return strings.Contains(s.Waiting, "source numbers to find its splits") })
+	m.Cancel("enough")
+	if r := <-out; r.State != "canceled" {
+		t.Errorf("result %+v", r)
+	}
+	close(let)
 }
 
 func TestSnapshot(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // publish makes a new Snapshot of the loop's state.
-func (m *Master) publish(now time.Time) {
+func (m *master) publish(now time.Time) {
 	state, since := m.sched.State()
 	s := &Snapshot{
 		App: m.cfg.App, Job: m.cfg.Job.Name, State: state.String(), Since: since, Started: m.started, Time: now,
@@ -45,7 +45,7 @@ func (m *Master) publish(now time.Time) {
 }
 
 // waiting says what the job waits for, or "".
-func (m *Master) waiting(now time.Time, state sched.State) string {
+func (m *master) waiting(now time.Time, state sched.State) string {
 	open := func(states ...cluster.TaskState) (n, all int) {
 		for v := range m.cfg.Graph.Vertices {
 			c := m.sched.Counts(v)
@@ -58,8 +58,13 @@ func (m *Master) waiting(now time.Time, state sched.State) string {
 	}
 	switch state {
 	case sched.Waiting:
-		return fmt.Sprintf("%d slots: %s", m.sched.Slots(), m.outlook(now))
+		return count(m.sched.Slots(), "slot") + ": " + m.outlook(now)
 	case sched.Running:
+		for _, src := range m.sources {
+			if !src.known {
+				return fmt.Sprintf("source %s to find its splits", src.node.Title())
+			}
+		}
 		if n, all := open(cluster.Deploying); n > 0 {
 			return fmt.Sprintf("%d of %d tasks to open", n, all)
 		}
@@ -72,7 +77,7 @@ func (m *Master) waiting(now time.Time, state sched.State) string {
 	return ""
 }
 
-func (m *Master) causeView() *Cause {
+func (m *master) causeView() *Cause {
 	c := m.sched.Cause()
 	if c == nil {
 		return nil
@@ -96,7 +101,7 @@ func (m *Master) causeView() *Cause {
 	return out
 }
 
-func (m *Master) vertexView(now time.Time, id int, tasks map[cluster.SlotID][]string) Vertex {
+func (m *master) vertexView(now time.Time, id int, tasks map[cluster.SlotID][]string) Vertex {
 	v := &m.cfg.Graph.Vertices[id]
 	out := Vertex{ID: id, Name: v.Name, Parallelism: v.Parallelism, SlotGroup: v.SlotGroup, Tasks: map[string]int{}}
 	for s, n := range m.sched.Counts(id) {
@@ -135,7 +140,7 @@ func (m *Master) vertexView(now time.Time, id int, tasks map[cluster.SlotID][]st
 }
 
 // lowestWatermark is that of the subtasks together: nil while one that runs has none.
-func (m *Master) lowestWatermark(id int) (low *int64) {
+func (m *master) lowestWatermark(id int) (low *int64) {
 	for i := range m.reports[id] {
 		w := watermark(m.reports[id][i].TaskReport)
 		if w == nil {
@@ -148,7 +153,7 @@ func (m *Master) lowestWatermark(id int) (low *int64) {
 	return low
 }
 
-func (m *Master) subtaskView(id int, e sched.Execution) Subtask {
+func (m *master) subtaskView(id int, e sched.Execution) Subtask {
 	v := &m.cfg.Graph.Vertices[id]
 	out := Subtask{
 		Index: e.ID.Subtask, Attempt: e.ID.Attempt, State: e.State.String(), Since: e.Since,
@@ -174,11 +179,11 @@ func (m *Master) subtaskView(id int, e sched.Execution) Subtask {
 }
 
 // leaves reports whether one of the edges begins at node n: what n emits is what the chain emits.
-func (m *Master) leaves(edges []int, n int) bool {
+func (m *master) leaves(edges []int, n int) bool {
 	return slices.ContainsFunc(edges, func(e int) bool { return m.cfg.Graph.Edges[e].FromNode == n })
 }
 
-func (m *Master) agentView(a slotmgr.Agent, tasks map[cluster.SlotID][]string) Agent {
+func (m *master) agentView(a slotmgr.Agent, tasks map[cluster.SlotID][]string) Agent {
 	out := Agent{ID: string(a.ID), Container: string(a.Container), Host: a.Host, Exchange: a.Addr, State: a.State.String(), Why: a.Why, Heard: a.Heard}
 	for i, u := range a.Slots {
 		id := cluster.SlotID{Agent: a.ID, Index: i}
@@ -206,7 +211,7 @@ func lostView(id cluster.AgentID, a *agentRecord) Agent {
 	return out
 }
 
-func (m *Master) sourceView(src *source) Source {
+func (m *master) sourceView(src *source) Source {
 	out := Source{Vertex: src.vertex, Name: src.node.Title(), Final: src.final, Splits: []Split{}}
 	for r, splits := range src.splits {
 		at := map[string][2]int64{}

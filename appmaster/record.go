@@ -10,7 +10,7 @@ import (
 )
 
 // announce writes where this ApplicationMaster is, for those who watch the application's directory.
-func (m *Master) announce(web string) error {
+func (m *master) announce(web string) error {
 	m.log.Info("the ApplicationMaster is up", "app", m.cfg.App, "control", m.cfg.Advertise, "web", web)
 	if m.cfg.AppDir == "" {
 		return nil
@@ -19,12 +19,12 @@ func (m *Master) announce(web string) error {
 }
 
 // result sums up how the application ended.
-func (m *Master) result() Result {
+func (m *master) result() Result {
 	s := m.Snapshot()
 	return Result{App: s.App, Job: s.Job, State: s.State, Cause: s.Cause, Started: s.Started, Ended: time.Now(), Vertices: s.Vertices, Warnings: s.Warnings}
 }
 
-func (m *Master) record(r Result) error {
+func (m *master) record(r Result) error {
 	if m.cfg.AppDir == "" {
 		return nil
 	}

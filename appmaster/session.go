@@ -100,7 +100,7 @@ func (s *session) write(stream ctlpb.Control_SessionServer, ended <-chan struct{
 // server is the control plane's gRPC service.
 type server struct {
 	ctlpb.UnimplementedControlServer
-	m *Master
+	m *master
 }
 
 // Session serves one agent. Who it is, its certificate says.

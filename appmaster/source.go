@@ -23,6 +23,7 @@ type source struct {
 
 	// Owned by the loop.
 	splits [][]flow.Split // by reader
+	known  bool           // the first discovery is over
 	final  bool
 }
 
@@ -34,7 +35,7 @@ type assigned struct {
 
 // discovery is the goroutine of one source: the only one that calls its enumerator.
 type discovery struct {
-	m      *Master
+	m      *master
 	src    *source
 	budget time.Duration // negative: for ever
 }
@@ -158,12 +159,12 @@ func classify(err error) cluster.Failure {
 }
 
 // onSplits records new splits and passes them to the readers that run already. The others get them with their deployment.
-func (m *Master) onSplits(src *source, found []assigned, final bool) {
+func (m *master) onSplits(src *source, found []assigned, final bool) {
 	added := make([][]flow.Split, src.readers)
 	for _, a := range found {
 		added[a.reader] = append(added[a.reader], a.split)
 	}
-	src.final = src.final || final
+	src.known, src.final = true, src.final || final
 	for r := range added {
 		src.splits[r] = append(src.splits[r], added[r]...)
 		e := m.sched.Execution(src.vertex, r)

@@ -15,13 +15,13 @@ import (
 
 // Events of the machines: their effects queue up and are performed by turn, in order.
 
-func (m *Master) slotEvent(now time.Time, ev slotmgr.Event) { push(m, m.slots.Handle(now, ev)) }
+func (m *master) slotEvent(now time.Time, ev slotmgr.Event) { push(m, m.slots.Handle(now, ev)) }
 
-func (m *Master) poolEvent(now time.Time, ev slotpool.Event) { push(m, m.pool.Handle(now, ev)) }
+func (m *master) poolEvent(now time.Time, ev slotpool.Event) { push(m, m.pool.Handle(now, ev)) }
 
-func (m *Master) schedEvent(now time.Time, ev sched.Event) { push(m, m.sched.Handle(now, ev)) }
+func (m *master) schedEvent(now time.Time, ev sched.Event) { push(m, m.sched.Handle(now, ev)) }
 
-func push[E any](m *Master, effects []E) bool {
+func push[E any](m *master, effects []E) bool {
 	for _, e := range effects {
 		m.effects = append(m.effects, e)
 	}
@@ -29,7 +29,7 @@ func push[E any](m *Master, effects []E) bool {
 }
 
 // turn performs what the machines want until they want nothing more, then tells the driver how many agents are wanted in the end.
-func (m *Master) turn() {
+func (m *master) turn() {
 	now := time.Now()
 	for {
 		for len(m.effects) > 0 {
@@ -52,7 +52,7 @@ func (m *Master) turn() {
 	}
 }
 
-func (m *Master) perform(now time.Time, effect any) {
+func (m *master) perform(now time.Time, effect any) {
 	switch e := effect.(type) {
 	case slotmgr.Effect:
 		m.performSlots(now, e)
@@ -65,7 +65,7 @@ func (m *Master) perform(now time.Time, effect any) {
 	}
 }
 
-func (m *Master) performSlots(now time.Time, effect slotmgr.Effect) {
+func (m *master) performSlots(now time.Time, effect slotmgr.Effect) {
 	switch e := effect.(type) {
 	case slotmgr.Accept:
 		m.accept(e.Agent)
@@ -93,15 +93,15 @@ func (m *Master) performSlots(now time.Time, effect slotmgr.Effect) {
 }
 
 // let asks an agent to go, and its driver to see to it.
-func (m *Master) let(id cluster.AgentID, reason string) {
+func (m *master) let(id cluster.AgentID, reason string) {
 	if a := m.agents[id]; a != nil && a.session != nil {
 		a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Shutdown{Shutdown: &ctlpb.Shutdown{Reason: reason}}})
 	}
-	m.cfg.Driver.Return(id, reason)
+	m.cfg.Driver.Return(id, false)
 }
 
 // lost tells the pool and the scheduler that an agent is gone, and makes sure that it is.
-func (m *Master) lost(now time.Time, e slotmgr.Lost) {
+func (m *master) lost(now time.Time, e slotmgr.Lost) {
 	m.log.Error("an agent was lost", "agent", e.Agent, "host", e.Host, "reason", e.Reason)
 	m.dirty = true
 	if a := m.agents[e.Agent]; a != nil {
@@ -113,7 +113,7 @@ func (m *Master) lost(now time.Time, e slotmgr.Lost) {
 			a.session.finish()
 		}
 	}
-	m.cfg.Driver.Return(e.Agent, e.Reason)
+	m.cfg.Driver.Return(e.Agent, true)
 	ids := make([]cluster.AllocationID, len(e.Slots))
 	for i, s := range e.Slots {
 		ids[i] = s.Allocation
@@ -122,7 +122,7 @@ func (m *Master) lost(now time.Time, e slotmgr.Lost) {
 	m.schedEvent(now, sched.AgentLost{Agent: e.Agent, Reason: e.Reason})
 }
 
-func (m *Master) performPool(now time.Time, effect slotpool.Effect) {
+func (m *master) performPool(now time.Time, effect slotpool.Effect) {
 	switch e := effect.(type) {
 	case slotpool.Declare:
 		m.slotEvent(now, slotmgr.Declare{Job: m.job, Requirements: e.Requirements})
@@ -135,7 +135,7 @@ func (m *Master) performPool(now time.Time, effect slotpool.Effect) {
 	}
 }
 
-func (m *Master) performSched(now time.Time, effect sched.Effect) {
+func (m *master) performSched(now time.Time, effect sched.Effect) {
 	switch e := effect.(type) {
 	case sched.RequestSlots:
 		m.poolEvent(now, slotpool.Request{Bulk: e.Bulk, Requests: slotRequests(e.Slots)})
@@ -168,7 +168,7 @@ func slotRequests(slots []sched.SharedSlot) []slotpool.SlotRequest {
 }
 
 // toAgent sends a message if the agent has a session. If not, its loss is on its way.
-func (m *Master) toAgent(id cluster.AgentID, msg *ctlpb.FromMaster) {
+func (m *master) toAgent(id cluster.AgentID, msg *ctlpb.FromMaster) {
 	if a := m.agents[id]; a != nil && a.session != nil {
 		a.session.send(msg)
 	}
@@ -178,7 +178,7 @@ func (m *Master) toAgent(id cluster.AgentID, msg *ctlpb.FromMaster) {
 const orderSize = 50_000
 
 // deploy sends an agent its tasks, with the splits known by now, in as few messages as their size allows.
-func (m *Master) deploy(e sched.Deploy) {
+func (m *master) deploy(e sched.Deploy) {
 	order, size := &ctlpb.Deploy{}, 0
 	flush := func() {
 		m.toAgent(e.Agent, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Deploy{Deploy: order}})
@@ -199,7 +199,7 @@ func (m *Master) deploy(e sched.Deploy) {
 	m.log.Info("deployed tasks", "agent", e.Agent, "tasks", len(e.Tasks))
 }
 
-func (m *Master) pbTask(t sched.Task) *ctlpb.Task {
+func (m *master) pbTask(t sched.Task) *ctlpb.Task {
 	out := &ctlpb.Task{Id: ctl.PBExecution(t.ID), Allocation: uint64(t.Allocation), Slot: int32(t.Slot)}
 	for _, in := range t.Inputs {
 		pb := &ctlpb.Input{Edge: int32(in.Edge), Channels: make([]*ctlpb.Channel, len(in.Channels))}
@@ -222,20 +222,27 @@ func (m *Master) pbTask(t sched.Task) *ctlpb.Task {
 }
 
 // outlook says what slots there are and will be.
-func (m *Master) outlook(now time.Time) string {
+func (m *master) outlook(now time.Time) string {
 	s := m.slots.Supply()
-	parts := []string{fmt.Sprintf("%d of %d slots free on %d agents", s.Free, s.Slots, s.Alive+s.Probation)}
+	parts := []string{fmt.Sprintf("%d of %s free on %s", s.Free, count(s.Slots, "slot"), count(s.Alive+s.Probation, "agent"))}
 	if s.Starting > 0 {
-		parts = append(parts, fmt.Sprintf("%d agents starting, for up to %v", s.Starting, now.Sub(s.Since).Round(time.Second)))
+		parts = append(parts, fmt.Sprintf("%s starting, for up to %v", count(s.Starting, "agent"), now.Sub(s.Since).Round(time.Second)))
 	}
 	if s.Asked > 0 {
-		parts = append(parts, fmt.Sprintf("%d agents asked for and not granted", s.Asked))
+		parts = append(parts, count(s.Asked, "agent")+" asked for and not granted")
 	}
 	if s.Limit > 0 && s.Alive+s.Probation+s.Starting+s.Asked >= s.Limit {
-		parts = append(parts, fmt.Sprintf("the limit of %d agents (agents.max) is reached", s.Limit))
+		parts = append(parts, fmt.Sprintf("the limit of %s (agents.max) is reached", count(s.Limit, "agent")))
 	}
 	if s.Starved != "" {
 		parts = append(parts, "no more agents will come: "+s.Starved)
 	}
 	return strings.Join(parts, ", ")
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -40,6 +40,9 @@ func (c Config) defaults() Config {
 	return c
 }
 
+// maxSlots bounds what an agent may offer, so that a wrong number can't fill the memory.
+const maxSlots = 10_000
+
 // State is where an agent stands.
 type State uint8
 
@@ -195,8 +198,9 @@ func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
 		return []Effect{Refuse{ev.Agent, fmt.Sprintf("it was started by attempt %d, this is attempt %d", ev.Attempt, m.cfg.Attempt)}}
 	case a.state != Starting:
 		return []Effect{Refuse{ev.Agent, "it has registered already, and does not come back after its session broke"}}
-	case ev.Slots < 1:
-		return append([]Effect{Refuse{ev.Agent, "it offers no slots"}}, m.lose(ev.Agent, "it offered no slots", true)...)
+	case ev.Slots < 1 || ev.Slots > maxSlots:
+		why := fmt.Sprintf("it offers %d slots: 1 to %d are possible", ev.Slots, maxSlots)
+		return append([]Effect{Refuse{ev.Agent, why}}, m.lose(ev.Agent, why, true)...)
 	}
 	a.addr = ev.Addr
 	if ev.Host != "" {

@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,7 +80,20 @@ func (s *Server) Start(view appmaster.View) (string, error) {
 			s.cfg.Logger.Error("the dashboard is not served any more", "error", err)
 		}
 	})
-	return "http://" + s.cfg.Listener.Addr().String() + "/", nil
+	return "http://" + reachable(s.cfg.Listener.Addr().String()) + "/", nil
+}
+
+// reachable puts this host's name where addr stands for all of its addresses.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return addr
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "localhost"
+	}
+	return net.JoinHostPort(name, port)
 }
 
 // Close implements appmaster.Front.

@@ -198,6 +198,12 @@ func TestFormats(t *testing.T) {
 			t.Errorf("got %q, want %q", c.got, c.want)
 		}
 	}
+	if got := reachable("127.0.0.1:80"); got != "127.0.0.1:80" {
+		t.Errorf("reachable(127.0.0.1:80) = %s", got)
+	}
+	if got := reachable("[::]:80"); strings.Contains(got, "::") || !strings.HasSuffix(got, ":80") {
+		t.Errorf("reachable([::]:80) = %s", got)
+	}
 	if _, err := New(Config{}); err == nil {
 		t.Error("New without a token succeeded")
 	}

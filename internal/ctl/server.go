@@ -3,14 +3,23 @@ package ctl
 import (
 	"context"
 	"errors"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
 	"github.com/heddle-stream/heddle/internal/ctl/pki"
+)
+
+// A connection on which nothing comes for pingAfter is tried, and closed after pingTimeout more: heartbeats decide sooner that
+// an agent is lost, but only this frees what waits to be sent to a host that is gone.
+const (
+	pingAfter   = 20 * time.Second
+	pingTimeout = 10 * time.Second
 )
 
 // NewServer makes the master's gRPC server: agents with a certificate of authority may call impl, nobody else.
@@ -25,7 +34,8 @@ func NewServer(authority *pki.Authority, impl ctlpb.ControlServer) (*grpc.Server
 		return nil, err
 	}
 	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(conf)),
-		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.WaitForHandlers(true))
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.WaitForHandlers(true),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}))
 	ctlpb.RegisterControlServer(s, impl)
 	return s, nil
 }

@@ -33,6 +33,7 @@ type Config struct {
 	Executable string        // "": this program's
 	Args       []string      // without the program's name
 	Env        []string      // "NAME=value", to which the role's variables are added
+	Stdout     *os.File      // of the agents, for what a job prints; nil: their logs
 	Grace      time.Duration // from SIGTERM to SIGKILL; 0: 5 s
 }
 
@@ -102,13 +103,18 @@ func (d *Driver) Ask(total int) {
 func agentID(n int) cluster.AgentID { return cluster.AgentID("agent-" + strconv.Itoa(n)) }
 
 // Return implements appmaster.Driver.
-func (d *Driver) Return(id cluster.AgentID, _ string) {
+func (d *Driver) Return(id cluster.AgentID, lost bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if p := d.agents[id]; p != nil {
-		p.wanted = true
-		p.stop()
+	p := d.agents[id]
+	if p == nil {
+		return
 	}
+	p.wanted = true
+	if lost && p.proc != nil {
+		_ = p.proc.Kill()
+	}
+	p.stop()
 }
 
 // Stop implements appmaster.Driver.
@@ -178,6 +184,9 @@ func (d *Driver) execute(ctx context.Context, id cluster.AgentID, dir string, p 
 	defer log.Close()
 	cmd := d.command(ctx, id, dir)
 	cmd.Stdout, cmd.Stderr = log, log
+	if d.cfg.Stdout != nil {
+		cmd.Stdout = d.cfg.Stdout
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("cannot start %s: %w", d.cfg.Executable, err)
 	}
@@ -190,6 +199,7 @@ func (d *Driver) execute(ctx context.Context, id cluster.AgentID, dir string, p 
 
 func (d *Driver) command(ctx context.Context, id cluster.AgentID, dir string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, d.cfg.Executable, d.cfg.Args...)
+	cmd.Args[0] = os.Args[0] // what people see in a list of processes
 	cmd.Env = append(append([]string(nil), d.cfg.Env...),
 		"HEDDLE_ROLE=agent", "HEDDLE_APP_DIR="+d.env.AppDir, "HEDDLE_AGENT_DIR="+dir, "HEDDLE_AGENT_ID="+string(id))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -200,9 +200,9 @@ func TestReturn(t *testing.T) {
 	d, w := begin(t, "obey", 0)
 	d.Ask(2)
 	w.pid(t, 1)
-	d.Return("agent-1", "idle")
-	d.Return("agent-1", "idle")
-	d.Return("agent-9", "unknown")
+	d.Return("agent-1", false)
+	d.Return("agent-1", false)
+	d.Return("agent-9", false)
 	if e := <-w.exited; e.Agent != "agent-1" || e.Blame || e.LastLogs[len(e.LastLogs)-1] != "going" {
 		t.Errorf("exit %+v", e)
 	}
@@ -222,13 +222,18 @@ func TestStubborn(t *testing.T) {
 	d, w := begin(t, "ignore", 50*time.Millisecond)
 	d.Ask(1)
 	w.pid(t, 1)
-	d.Return("agent-1", "idle")
+	d.Return("agent-1", false)
 	if e := <-w.exited; !strings.Contains(e.Reason, "signal 9") {
 		t.Errorf("exit %+v", e)
 	}
 	d, w = begin(t, "ignore", time.Hour)
-	d.Ask(1)
+	d.Ask(2)
 	w.pid(t, 1)
+	w.pid(t, 2)
+	d.Return("agent-2", true)
+	if e := <-w.exited; e.Agent != "agent-2" || !strings.Contains(e.Reason, "signal 9") || e.Blame {
+		t.Errorf("exit %+v", e)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	d.Stop(ctx)
