@@ -50,7 +50,7 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	need := int64(e.Total-e.Have+e.Need) * int64(e.SegmentBytes)
+	need := int64(e.Total-e.Have+e.Need) * int64(e.SegmentBytes+HeadRoom+TailRoom)
 	return fmt.Sprintf("cannot set aside exchange memory for %s: needs %d segments of %d bytes, %d of %d are free; raise exchange.memory to at least %d bytes",
 		e.For, e.Need, e.SegmentBytes, e.Have, e.Total, need)
 }

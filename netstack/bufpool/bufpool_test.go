@@ -33,7 +33,7 @@ func TestGuarantees(t *testing.T) {
 	if e, ok := errors.AsType[*MemoryError](err); !ok || e.Need != 6 || e.Have != 0 || e.Total != 10 {
 		t.Errorf("got %v", err)
 	}
-	for _, part := range []string{"gate g of 3 channels", "needs 6 segments", "0 of 10", "exchange.memory", "16384"} {
+	for _, part := range []string{"gate g of 3 channels", "needs 6 segments", "0 of 10", "exchange.memory", "18432"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q does not say %q", err, part)
 		}
