@@ -90,6 +90,29 @@ func (d *decoder) value(l *layout, pos int, p unsafe.Pointer) (int, error) {
 	return pos, nil
 }
 
+// strings is value for many records that are strings and nothing else.
+func (d *decoder) strings(recs []string, pos int) (int, error) {
+	b, s := d.b, d.s
+	for i := range recs {
+		if pos < len(b) && b[pos] < 0x80 {
+			end := pos + 1 + int(b[pos])
+			if end > len(s) {
+				return 0, errShort
+			}
+			recs[i] = s[pos+1 : end]
+			pos = end
+			continue
+		}
+		n, at, err := d.length(pos, 0)
+		if err != nil {
+			return 0, err
+		}
+		pos = at + n
+		recs[i] = s[at:pos]
+	}
+	return pos, nil
+}
+
 // length reads a length of something that takes at least that many bytes, and where it begins.
 // bias 1 is for what may be nil: then -1 is returned.
 func (d *decoder) length(pos, bias int) (n, at int, err error) {

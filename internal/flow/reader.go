@@ -164,6 +164,9 @@ func (r *reader[T]) decodeBatch(recs []T, pos int) (int, error) {
 	if r.l.custom {
 		clear(recs)
 	}
+	if r.l.plain {
+		return r.dec.strings(stringsOf(recs), pos)
+	}
 	var err error
 	for i := range recs {
 		if pos, err = r.dec.value(r.l, pos, unsafe.Pointer(&recs[i])); err != nil {

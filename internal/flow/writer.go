@@ -162,10 +162,7 @@ func (w *writer[T]) channels(recs []T, chs []uint16) (err error) {
 		}
 	}()
 	if w.choose == nil {
-		w.keys.Groups(recs, len(w.owner), chs)
-		for i, g := range chs {
-			chs[i] = w.owner[g]
-		}
+		w.keys.find(recs, len(w.owner), w.owner, chs)
 		return nil
 	}
 	for i := range recs {

@@ -33,7 +33,12 @@ func (e *planEncoder[T]) pending() int { return e.open }
 func (e *planEncoder[T]) fill(ch int, b Batch[T]) (int, bool, error) {
 	c, timed := &e.chans[ch], b.Times != nil
 	var t int64
-	for i := range b.Recs {
+	for i := 0; i < len(b.Recs); i++ {
+		if e.l.plain && c.count > 0 && !timed && !c.timed {
+			if i += c.addStrings(stringsOf(b.Recs[i:])); i == len(b.Recs) {
+				break
+			}
+		}
 		if timed {
 			t = b.Times[i]
 		}
@@ -114,6 +119,25 @@ func (e *planEncoder[T]) add(c *planChan, ch int, rec *T, size int, t int64, tim
 	}
 	c.count++
 	return nil
+}
+
+// stringsOf is recs, whose type is a string type, as strings.
+func stringsOf[T any](recs []T) []string {
+	return unsafe.Slice((*string)(unsafe.Pointer(unsafe.SliceData(recs))), len(recs))
+}
+
+// addStrings adds as many of recs as fit the segment and returns how many. It is add for the most frequent type, without times.
+func (c *planChan) addStrings(recs []string) int {
+	seg := c.seg
+	for i, s := range recs {
+		if len(seg)+uvarintLen(len(s))+len(s) > cap(seg) {
+			c.seg, c.count = seg, c.count+i
+			return i
+		}
+		seg = append(appendLen(seg, len(s)), s...)
+	}
+	c.seg, c.count = seg, c.count+len(recs)
+	return len(recs)
 }
 
 // takes reports whether a record can be added without sending what is there.
