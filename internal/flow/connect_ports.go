@@ -1,20 +1,15 @@
 package flow
 
-import "math"
-
-// ports merges the controls of an operator's inputs into those of its output. It is two ports' state and no more:
+// ports merges the controls of an operator's inputs into those of its output, by the rules by which a task
+// merges the channels of one input:
 //
-//	watermark  the least of the ports that are neither idle nor ended; it never goes back
-//	idle       when no port is active, and one has yet to end
-//	barrier    when it has come on every port that has not ended
-//	end        when every port has ended
+//   - The watermark is the least of the active ports that have caught up with it. It never goes back.
+//     It comes to MaxTime only when no port has anything more to say.
+//   - It is idle when every port that has not ended is; then the watermark first rises to the greatest of those.
+//   - A barrier goes on when it has come on every port that has not ended.
+//   - A port that has ended takes no part. When all have, the end goes on.
 type ports struct {
-	port [2]struct {
-		wm      int64
-		barrier uint64
-		idle    bool
-		ended   bool
-	}
+	port    [2]portState
 	wm      int64
 	barrier uint64
 	idle    bool
@@ -22,12 +17,16 @@ type ports struct {
 	out     []Control // scratch
 }
 
+// portState is what a port said last.
+type portState struct {
+	wm      int64
+	barrier uint64
+	idle    bool
+	ended   bool
+}
+
 func newPorts() ports {
-	p := ports{wm: MinTime}
-	for i := range p.port {
-		p.port[i].wm = MinTime
-	}
-	return p
+	return ports{wm: MinTime, port: [2]portState{{wm: MinTime}, {wm: MinTime}}}
 }
 
 // take returns the controls of the output that c on port i leads to, borrowed until the next call.
@@ -52,49 +51,70 @@ func (p *ports) take(i int, c Control) []Control {
 
 // settle appends to out what has become due.
 func (p *ports) settle() {
-	wm, barrier, active, ended := MaxTime, uint64(math.MaxUint64), 0, 0
-	for _, in := range p.port {
-		switch {
-		case in.ended:
-			ended++
-			continue
-		case !in.idle:
-			active++
-			wm = min(wm, in.wm)
+	open, active := 0, 0
+	for i := range p.port {
+		if in := &p.port[i]; !in.ended {
+			open++
+			if !in.idle {
+				active++
+			}
 		}
-		barrier = min(barrier, in.barrier)
 	}
-	all := ended == len(p.port)
-	if all {
-		wm = p.lastWatermark()
+	idle := active == 0 && open > 0
+	if p.idle && !idle {
+		p.out = append(p.out, Control{Kind: Active})
 	}
-	if idle := active == 0 && !all; idle != p.idle {
-		p.idle = idle
-		kind := Active
-		if idle {
-			kind = Idle
-		}
-		p.out = append(p.out, Control{Kind: kind})
-	}
-	if (active > 0 || all) && wm > p.wm {
+	if wm := p.watermark(open, active); wm > p.wm && !(idle && p.idle) {
 		p.wm = wm
 		p.out = append(p.out, Control{Kind: Watermark, Time: wm})
 	}
-	if !all && barrier > p.barrier {
-		p.barrier = barrier
-		p.out = append(p.out, Control{Kind: Barrier, ID: barrier})
+	if idle && !p.idle {
+		p.out = append(p.out, Control{Kind: Idle})
 	}
-	if all && !p.ended {
+	p.idle = idle
+	if id, ok := p.aligned(); ok && id > p.barrier {
+		p.barrier = id
+		p.out = append(p.out, Control{Kind: Barrier, ID: id})
+	}
+	if open == 0 && !p.ended {
 		p.ended = true
 		p.out = append(p.out, Control{Kind: End})
 	}
 }
 
-// lastWatermark is the watermark when all ports have ended: the least of them.
-func (p *ports) lastWatermark() int64 {
-	wm := MaxTime
-	for _, in := range p.port {
-		wm = min(wm, in.wm)
+// watermark returns what the watermark may rise to.
+func (p *ports) watermark(open, active int) int64 {
+	least, most, complete := MaxTime, MinTime, true
+	for i := range p.port {
+		in := &p.port[i]
+		if in.ended && open > 0 {
+			continue
+		}
+		complete = complete && in.wm == MaxTime
+		most = max(most, in.wm)
+		if !in.idle && in.wm >= p.wm {
+			least = min(least, in.wm)
+		}
 	}
-	return wm
+	if active == 0 {
+		least = most
+	}
+	if least == MaxTime && !complete {
+		return MinTime
+	}
+	return least
+}
+
+// aligned returns the last barrier that has come on every port that has not ended; false if all have ended.
+func (p *ports) aligned() (id uint64, ok bool) {
+	for i := range p.port {
+		in := &p.port[i]
+		if in.ended {
+			continue
+		}
+		if !ok || in.barrier < id {
+			id, ok = in.barrier, true
+		}
+	}
+	return id, ok
 }

@@ -25,12 +25,14 @@ func TestPorts(t *testing.T) {
 		{"least watermark", []step{{0, wm(5), ""}, {1, wm(3), "watermark 3"}, {1, wm(4), "watermark 4"}, {1, wm(9), "watermark 5"}, {0, wm(7), "watermark 7"}}},
 		{"never back", []step{{0, wm(5), ""}, {1, wm(5), "watermark 5"}, {0, wm(4), ""}, {1, wm(9), ""}}},
 		{"idle port doesn't count", []step{{0, wm(5), ""}, {1, kind(Idle), "watermark 5"}, {0, wm(8), "watermark 8"}, {1, wm(6), ""}, {1, wm(9), ""}, {0, wm(20), "watermark 9"}}},
+		{"all idle raises to the greatest", []step{{0, wm(9), ""}, {1, wm(3), "watermark 3"}, {1, kind(Idle), "watermark 9"}, {0, kind(Idle), "idle"}}},
+		{"behind takes part once it caught up", []step{{0, wm(9), ""}, {1, kind(Idle), "watermark 9"}, {1, wm(3), ""}, {0, wm(12), "watermark 12"}, {1, wm(15), ""}, {0, wm(20), "watermark 15"}}},
 		{"all idle", []step{{0, kind(Idle), ""}, {1, kind(Idle), "idle"}, {0, kind(Active), "active"}, {0, wm(3), "watermark 3"}}},
 		{"watermark ends idleness", []step{{0, kind(Idle), ""}, {1, kind(Idle), "idle"}, {0, wm(4), "active watermark 4"}}},
 		{"end of one", []step{{0, wm(5), ""}, {0, kind(End), ""}, {1, wm(9), "watermark 9"}, {1, kind(End), "end"}}},
 		{"end of one lets the other's watermark through", []step{{1, wm(9), ""}, {0, kind(End), "watermark 9"}, {1, kind(Idle), "idle"}, {1, kind(End), "active end"}}},
 		{"ends with the last watermark", []step{{0, wm(MaxTime), ""}, {0, kind(End), ""}, {1, wm(MaxTime), "watermark max"}, {1, kind(End), "end"}}},
-		{"idle at the end of time", []step{{0, wm(MaxTime), ""}, {1, kind(Idle), "watermark max"}, {1, kind(End), ""}, {0, kind(End), "end"}}},
+		{"an idle port holds back the end of time", []step{{0, wm(MaxTime), ""}, {1, kind(Idle), ""}, {1, kind(Active), ""}, {1, wm(7), "watermark 7"}, {1, kind(End), "watermark max"}, {0, kind(End), "end"}}},
 		{"barriers", []step{{0, bar(1), ""}, {1, bar(1), "barrier 1"}, {1, bar(2), ""}, {0, kind(End), "barrier 2"}, {1, bar(3), "barrier 3"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
