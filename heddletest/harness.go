@@ -211,8 +211,7 @@ func (h *Harness) start() {
 	h.checkSources()
 	env := task.Env{
 		Exchange: task.NewMemory(segmentBytes, 0), Clock: h.Now,
-		Option:     func(name string) (string, bool) { v, ok := h.options[name]; return v, ok },
-		Substitute: h.substitute,
+		Option: h.option, Substitute: h.substitute,
 	}
 	h.tasks = []*running{}
 	for i := range h.plan.Vertices {
@@ -239,6 +238,19 @@ func (h *Harness) start() {
 		}
 	}
 	h.run()
+}
+
+// option is the value that the test has Set, or the default that its connector declared.
+func (h *Harness) option(name string) (string, bool) {
+	if v, ok := h.options[name]; ok {
+		return v, true
+	}
+	for _, o := range heddle.DeclaredOptions() {
+		if o.Name == name && o.Default != "" {
+			return o.Default, true
+		}
+	}
+	return "", false
 }
 
 func (h *Harness) checkSources() {

@@ -1,6 +1,7 @@
 package heddletest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -228,6 +229,43 @@ func TestMisuse(t *testing.T) {
 	} {
 		if got := fatal(tt.f); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: test fails with %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func init() {
+	heddle.DeclareOption(heddle.Option{Name: "heddletest.greeting", Default: "hello", Doc: "For a test."})
+}
+
+// greeter says the option's value.
+type greeter struct{ word string }
+
+func (g *greeter) Open(_ context.Context, env heddle.Env) error {
+	g.word, _ = env.Option("heddletest.greeting")
+	return nil
+}
+
+func (g *greeter) Apply(name string, emit func(string)) error {
+	emit(g.word + " " + name)
+	return nil
+}
+
+func (g *greeter) Close() error { return nil }
+
+func TestOptions(t *testing.T) {
+	for _, tt := range []struct {
+		opts []heddletest.Option
+		want string
+	}{{nil, "[hello ann]"}, {[]heddletest.Option{heddletest.Set("heddletest.greeting", "hi")}, "[hi ann]"}} {
+		job := heddle.NewJob("greeter")
+		in := heddle.FromSource(job, heddle.Generate(0, func(int64) string { return "" }))
+		heddle.ToSink(heddle.Apply(in, func() heddle.Func[string, string] { return &greeter{} }), heddle.Discard[string]())
+		h := heddletest.New(t, job, tt.opts...)
+		names := heddletest.Input[string](h, "")
+		out := heddletest.Output[string](h, "")
+		names.Send("ann")
+		if got := fmt.Sprint(out.Take()); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
 		}
 	}
 }

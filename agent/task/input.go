@@ -18,8 +18,9 @@ type input struct {
 	bytes  *flow.Counter
 }
 
-// take handles one item of in.
+// take handles one item of in, and gives it back however that ends.
 func (t *Task) take(in *input, it Item) error {
+	defer in.gate.Recycle(it) // also when an operator panics: the segment belongs to the whole process
 	if it.Channel < 0 || it.Channel >= len(in.spec.Channels) {
 		return cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("an item for channel %d of %d", it.Channel, len(in.spec.Channels))}
 	}
@@ -35,11 +36,7 @@ func (t *Task) take(in *input, it Item) error {
 		t.openChannels--
 		err = t.control(in, it.Channel, flow.Control{Kind: flow.End}) // the valve knows if it came before
 	}
-	if err != nil {
-		return err
-	}
-	in.gate.Recycle(it)
-	return nil
+	return err
 }
 
 func (t *Task) event(in *input, it Item) error {
