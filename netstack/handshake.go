@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -41,6 +42,9 @@ func (s *Stack) key() []byte {
 
 func (s *Stack) greeting() wire.Greeting {
 	g := wire.Greeting{MinVersion: wire.MinVersion, MaxVersion: wire.Version, MaxData: uint32(s.pool.SegmentBytes()), Identity: s.identity()}
+	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
+		g.Features |= wire.BigEndian
+	}
 	rand.Read(g.Nonce[:])
 	return g
 }
@@ -103,6 +107,9 @@ func (s *Stack) welcome(nc net.Conn) (*conn, error) {
 		return nil, refuse(nc, fmt.Errorf("it takes at most %d bytes a frame, this agent sends %d; exchange.segment-bytes must be the same everywhere", g.MaxData, s.pool.SegmentBytes()))
 	}
 	mine := s.greeting()
+	if (mine.Features^g.Features)&wire.BigEndian != 0 {
+		return nil, refuse(nc, errors.New("its byte order is another than this host's; all hosts of an application must have the same"))
+	}
 	mine.MinVersion, mine.MaxVersion = version, version
 	challenge := wire.AppendGreeting(nil, mine)
 	if err := writeFrame(nc, wire.Challenge, append(challenge[:len(challenge):len(challenge)], prove(s.key(), labelProducer, hello, challenge)...)); err != nil {

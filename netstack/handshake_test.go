@@ -104,6 +104,7 @@ func TestNothingBeforeTheProof(t *testing.T) {
 		"version 7 to 9":  frame(wire.Header{Type: wire.Hello}, string(wire.AppendGreeting(nil, wire.Greeting{MinVersion: 7, MaxVersion: 9, MaxData: 1 << 20}))),
 		"small segments":  frame(wire.Header{Type: wire.Hello}, string(wire.AppendGreeting(nil, wire.Greeting{MinVersion: 1, MaxVersion: 1, MaxData: 100}))),
 		"malformed hello": frame(wire.Header{Type: wire.Hello}, "short"),
+		"byte order":      frame(wire.Header{Type: wire.Hello}, string(wire.AppendGreeting(nil, wire.Greeting{MinVersion: 1, MaxVersion: 1, MaxData: 1 << 20, Features: ^s.greeting().Features}))),
 	} {
 		t.Run(name, func(t *testing.T) {
 			nc, err := net.Dial("tcp", s.Addr())

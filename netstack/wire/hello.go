@@ -14,7 +14,7 @@ const helloFixed = 2 + 2 + 4 + 4 + NonceSize + 2
 //
 //	 0  u16  oldest version
 //	 2  u16  newest version; in a challenge, both are the version chosen
-//	 4  u32  features asked for, or in a challenge agreed on; none in version 1
+//	 4  u32  features; unknown ones are ignored
 //	 8  u32  longest data payload the sender can receive
 //	12  32   nonce
 //	44  u16  length of the identity, and the identity
@@ -27,6 +27,9 @@ type Greeting struct {
 	Nonce                  [NonceSize]byte
 	Identity               string // agent id, for people
 }
+
+// BigEndian is the feature of a host whose memory is big endian. Payloads may be images of memory, so both ends must agree.
+const BigEndian uint32 = 1 << 0
 
 // MaxIdentity is the longest identity.
 const MaxIdentity = 200
