@@ -58,6 +58,7 @@ func (a appDir) started() time.Time {
 type secrets struct {
 	Token   string            `json:"token"`             // of the REST API
 	Options map[string]string `json:"options,omitempty"` // values of options marked secret
+	Job     string            `json:"job"`               // fingerprint of the graph that the client built
 }
 
 // stateDir is where the applications of this host live.
@@ -113,8 +114,8 @@ func (a appDir) alive() bool {
 }
 
 // write stores what the roles need: configuration, secrets and the job file, if there is one.
-func (a appDir) write(c *conf.Config, job []byte) (secrets, error) {
-	sec := secrets{Token: rand.Text(), Options: c.Secrets()}
+func (a appDir) write(c *conf.Config, fingerprint string, job []byte) (secrets, error) {
+	sec := secrets{Token: rand.Text(), Options: c.Secrets(), Job: fingerprint}
 	data, err := json.Marshal(sec)
 	if err != nil {
 		return sec, err

@@ -117,7 +117,7 @@ Where a job runs and with what is configuration, not code: see "` + s.env.Progra
 func (s *session) verbs() []*cobra.Command {
 	return []*cobra.Command{
 		s.runCommand(), s.planCommand(), s.demoCommand(),
-		s.logsCommand(),
+		s.listCommand(), s.statusCommand(), s.logsCommand(), s.cancelCommand(),
 		s.configCommand(), s.schemaCommand(), s.benchCommand(), s.versionCommand(),
 	}
 }

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/appmaster/driver/local"
@@ -21,37 +24,15 @@ import (
 func (s *session) runMaster(ctx context.Context, app *application) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var stdout *os.File
 	if s.env.Getenv("HEDDLE_ATTACHED") != "" {
+		stdout = os.Stdout
 		watchOwner(func() { cancel(errors.New("the client that started the application is gone")) })
 	}
 	inheritLock()
-	c := app.conf
-	plan, err := compile(app.job, c)
+	result, err := s.master(ctx, app, stdout)
 	if err != nil {
-		return err
-	}
-	driver, err := local.New(local.Config{Executable: s.env.self(), Args: s.env.Args, Env: conf.ChildEnviron(s.env.Environ)})
-	if err != nil {
-		return err
-	}
-	control, pages, err := listenAll(c)
-	if err != nil {
-		return err
-	}
-	front, err := web.New(web.Config{Listener: pages, Token: app.sec.Token, App: app.dir.id, Logger: app.log})
-	if err != nil {
-		return errors.Join(err, control.Close(), pages.Close())
-	}
-	result, err := appmaster.Run(ctx, appmaster.Config{
-		App: app.dir.id, AppDir: app.dir.path,
-		Job: app.job.Graph(), Graph: plan,
-		Driver: driver, Front: front, Listener: control,
-		Agents: agentsConfig(c), Slots: slotsConfig(c), Logger: app.log,
-		HeartbeatInterval: c.Duration("agent.heartbeat-interval"),
-		DiscoveryBudget:   c.Duration("kafka.unavailable-timeout"),
-		Option:            c.Option,
-	})
-	if err != nil {
+		app.dir.recordFailure(app.job.Name(), err)
 		return failed(err)
 	}
 	switch result.State {
@@ -61,6 +42,52 @@ func (s *session) runMaster(ctx context.Context, app *application) error {
 		return &exitError{exitCancelled, fmt.Errorf("the job %s was cancelled", result.Job), nil}
 	}
 	return failed(fmt.Errorf("the job %s %s", result.Job, result.State))
+}
+
+// recordFailure leaves word for the client of an application that could not be run at all.
+func (a appDir) recordFailure(job string, cause error) {
+	now := time.Now()
+	data, err := json.Marshal(appmaster.Result{App: a.id, Job: job, State: "failed", Started: now, Ended: now,
+		Cause: &appmaster.Cause{Kind: "invalid", Message: cause.Error(), Time: now}})
+	if err == nil {
+		err = os.WriteFile(a.file(resultFile), data, 0o600)
+	}
+	if err != nil {
+		return // the client finds the error in the log
+	}
+}
+
+// master wires the ApplicationMaster and runs it to the end of the application.
+func (s *session) master(ctx context.Context, app *application, stdout *os.File) (appmaster.Result, error) {
+	c, none := app.conf, appmaster.Result{}
+	plan, err := compile(app.job, c)
+	if err != nil {
+		return none, err
+	}
+	if plan.Fingerprint != app.sec.Job {
+		return none, errors.New("the ApplicationMaster builds another job graph than the client: main() must build the same graph in every process, whatever the time, the host or chance; see the documentation of package run")
+	}
+	driver, err := local.New(local.Config{Executable: s.env.self(), Args: s.env.Args, Env: conf.ChildEnviron(s.env.Environ), Stdout: stdout})
+	if err != nil {
+		return none, err
+	}
+	control, pages, err := listenAll(c)
+	if err != nil {
+		return none, err
+	}
+	front, err := web.New(web.Config{Listener: pages, Token: app.sec.Token, App: app.dir.id, Logger: app.log})
+	if err != nil {
+		return none, errors.Join(err, control.Close(), pages.Close())
+	}
+	return appmaster.Run(ctx, appmaster.Config{
+		App: app.dir.id, AppDir: app.dir.path,
+		Job: app.job.Graph(), Graph: plan,
+		Driver: driver, Front: front, Listener: control,
+		Agents: agentsConfig(c), Slots: slotsConfig(c), Logger: app.log,
+		HeartbeatInterval: c.Duration("agent.heartbeat-interval"),
+		DiscoveryBudget:   c.Duration("kafka.unavailable-timeout"),
+		Option:            c.Option,
+	})
 }
 
 // listenAll listens for agents and for people.

@@ -42,7 +42,12 @@ func (s *session) startMaster(app appDir, lock *os.File, attached bool) (*master
 	defer log.Close()
 	cmd := exec.Command(s.env.Executable, s.env.Args...)
 	cmd.Env = append(conf.ChildEnviron(s.env.Environ), "HEDDLE_ROLE=appmaster", "HEDDLE_APP_DIR="+app.path)
+	cmd.Args[0] = s.env.Program
 	cmd.Stdout, cmd.Stderr = log, log
+	if attached {
+		cmd.Stdout = s.env.Stdout // for what the job prints
+		cmd.WaitDelay = time.Second
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.ExtraFiles = []*os.File{lock}
 	m := &master{cmd: cmd, done: make(chan struct{})}

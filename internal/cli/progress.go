@@ -12,12 +12,13 @@ import (
 // progress shows how an application goes, on stderr: a line that is rewritten on a terminal, plain lines
 // at each change and every few seconds in a pipe.
 type progress struct {
-	out    *terminal
-	job    string
-	app    string
-	quiet  bool
-	silent bool // another view shows the figures; changes of state are still told
-	times  *timings
+	out     *terminal
+	job     string
+	app     string
+	quiet   bool
+	silent  bool // another view shows the figures; changes of state are still told
+	times   *timings
+	timings bool // print times at the end
 
 	last    string // what was said last
 	spoken  time.Time
@@ -90,8 +91,13 @@ func (p *progress) clear() {
 	}
 }
 
-// done leaves the terminal as it was.
-func (p *progress) done() { p.clear() }
+// done leaves the terminal as it was, and prints the timings that were asked for.
+func (p *progress) done() {
+	p.clear()
+	if p.timings {
+		p.times.print(p.out.w)
+	}
+}
 
 func (p *progress) waiting(what string) {
 	if p.last == "" || p.out.tty {

@@ -70,11 +70,12 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 
 // runLocal runs the job as processes of this host.
 func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, text []byte, f runFlags, times *timings) error {
-	r, err := s.startApplication(c, text, !f.detach)
+	r, err := s.startApplication(c, plan, text, !f.detach)
 	if err != nil {
 		return err
 	}
 	r.progress = newProgress(s, plan.Name, r.app.id, f.quiet, times)
+	r.progress.timings = f.timings
 	if f.detach {
 		return r.detach(ctx)
 	}
@@ -83,7 +84,7 @@ func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.G
 }
 
 // startApplication writes the directory of a new application and starts its ApplicationMaster.
-func (s *session) startApplication(c *conf.Config, text []byte, attached bool) (*running, error) {
+func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text []byte, attached bool) (*running, error) {
 	stateDir := s.stateDir(c)
 	app, lock, err := createApp(stateDir, time.Now())
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *session) startApplication(c *conf.Config, text []byte, attached bool) (
 	}
 	defer lock.Close() // the ApplicationMaster holds it then
 	prune(stateDir)
-	sec, err := app.write(c, text)
+	sec, err := app.write(c, plan.Fingerprint, text)
 	if err == nil {
 		var m *master
 		if m, err = s.startMaster(app, lock, attached); err == nil {

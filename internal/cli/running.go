@@ -143,6 +143,9 @@ func (r *running) conclude(interrupted bool) error {
 		}
 		return r.failure(fmt.Errorf("the ApplicationMaster died: %s", r.master.exit()))
 	}
+	if r.progress.times != nil {
+		r.progress.times.markAt("job ended", result.Ended)
+	}
 	switch result.State {
 	case "finished":
 		r.progress.finished(&result)

@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/spf13/cobra"
+)
+
+// appState is what is known of an application of this host, running or ended.
+type appState struct {
+	ID       string              `json:"id"`
+	Job      string              `json:"job"`
+	State    string              `json:"state"` // as in the REST API; starting, unreachable, died
+	Started  time.Time           `json:"started"`
+	Ended    *time.Time          `json:"ended,omitempty"`
+	Agents   int                 `json:"agents"`
+	Web      string              `json:"web,omitempty"`
+	Dir      string              `json:"dir"`
+	Cause    *appmaster.Cause    `json:"cause,omitempty"`
+	Waiting  string              `json:"waiting,omitempty"`
+	Snapshot *appmaster.Snapshot `json:"snapshot,omitempty"`
+}
+
+// stateOf finds out how an application is. With full, the whole snapshot of a running one is kept.
+func stateOf(ctx context.Context, app appDir, full bool) appState {
+	st := appState{ID: app.id, Dir: app.path, Started: app.started(), State: "died"}
+	var result appmaster.Result
+	if err := app.readJSON(resultFile, &result); err == nil {
+		st.Job, st.State, st.Started, st.Ended, st.Cause = result.Job, result.State, result.Started, &result.Ended, result.Cause
+		return st
+	}
+	if !app.alive() {
+		return st
+	}
+	st.State = "starting"
+	c, err := openClient(app)
+	if err != nil {
+		return st
+	}
+	defer c.close()
+	if st.Web, err = c.address(); err != nil {
+		return st
+	}
+	snap, err := c.snapshot(ctx)
+	if err != nil {
+		st.State = "unreachable"
+		return st
+	}
+	st.Job, st.State, st.Started, st.Cause, st.Agents, st.Waiting = snap.Job, snap.State, snap.Started, snap.Cause, len(snap.Agents), snap.Waiting
+	if full {
+		st.Snapshot, st.Web = snap, c.dashboard()
+	}
+	return st
+}
+
+func (s *session) listCommand() *cobra.Command {
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the applications of this host", Args: exactArgs(0, ""),
+		Long:    "List the applications of this host that run; with --all also those that ended and whose directory was kept.",
+		Example: "  heddle list\n  heddle list --all --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := s.load()
+			if err != nil {
+				return err
+			}
+			apps, err := listApps(s.stateDir(c))
+			if err != nil {
+				return err
+			}
+			states := []appState{}
+			for _, app := range apps {
+				if all || app.alive() {
+					states = append(states, stateOf(cmd.Context(), app, false))
+				}
+			}
+			if asJSON {
+				return s.out.json(states)
+			}
+			return s.printApps(states)
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that ended")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (s *session) printApps(states []appState) error {
+	rows := make([][]string, 0, len(states))
+	for _, st := range states {
+		end := time.Now()
+		if st.Ended != nil {
+			end = *st.Ended
+		}
+		rows = append(rows, []string{st.ID, dash(st.Job), st.State, st.Started.Format(time.DateTime), end.Sub(st.Started).Round(time.Second).String()})
+	}
+	if len(rows) == 0 && s.out.tty {
+		_, err := fmt.Fprintln(s.env.Stdout, "no applications")
+		return err
+	}
+	return s.out.table([]string{"APPLICATION", "JOB", "STATE", "STARTED", "FOR"}, rows)
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func (s *session) statusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "status [app]", Short: "Show how an application of this host is doing", Args: maxArgs(1),
+		Long:    "Show the state of an application: its vertices with their figures, its agents. Without an id: the newest that runs.",
+		Example: "  heddle status\n  heddle status heddle-1767225600-1a2b3c4d --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			app, err := s.appArg(args)
+			if err != nil {
+				return err
+			}
+			st := stateOf(cmd.Context(), app, true)
+			if asJSON {
+				err = s.out.json(st)
+			} else {
+				err = s.printStatus(st)
+			}
+			if err == nil && st.State == "unreachable" {
+				return unreachable(fmt.Errorf("the ApplicationMaster of %s does not answer", app.id), s.env.Program+" logs "+app.id)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (s *session) printStatus(st appState) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s, started %s\n", st.ID, dash(st.Job), s.out.paint(stateColour(st.State), st.State), st.Started.Format(time.DateTime))
+	if st.Waiting != "" {
+		fmt.Fprintf(&b, "waiting: %s\n", printable(st.Waiting))
+	}
+	if st.Cause != nil {
+		fmt.Fprintf(&b, "cause: %s\n", printable(st.Cause.Message))
+	}
+	if st.Snapshot == nil {
+		fmt.Fprintf(&b, "directory %s\n", st.Dir)
+	} else {
+		fmt.Fprintf(&b, "dashboard %s\n", st.Web)
+	}
+	if _, err := fmt.Fprint(s.env.Stdout, b.String()); err != nil || st.Snapshot == nil {
+		return err
+	}
+	snap := st.Snapshot
+	rows := make([][]string, 0, len(snap.Vertices))
+	for _, v := range snap.Vertices {
+		rows = append(rows, []string{v.Name, fmt.Sprint(v.Parallelism), tasks(v.Tasks), number(v.RecordsIn), number(v.RecordsOut),
+			number(int64(v.InRate)) + "/s", share(v.Busy), share(v.Blocked)})
+	}
+	err := s.out.table([]string{"VERTEX", "TASKS", "STATE", "IN", "OUT", "RATE", "BUSY", "BLOCKED"}, rows)
+	rows = nil
+	for _, a := range snap.Agents {
+		used := 0
+		for _, slot := range a.Slots {
+			if slot.Job != "" {
+				used++
+			}
+		}
+		rows = append(rows, []string{a.ID, a.State, fmt.Sprintf("%d/%d", used, len(a.Slots)), fmt.Sprintf("%d MiB", a.RSS>>20), a.Exchange})
+	}
+	return errors.Join(err, s.out.table([]string{"AGENT", "STATE", "SLOTS", "MEMORY", "EXCHANGE"}, rows))
+}
+
+func stateColour(state string) string {
+	switch state {
+	case "running", "finished":
+		return green
+	case "failed", "failing", "died", "unreachable":
+		return red
+	}
+	return yellow
+}
+
+// tasks says how many tasks are in which state, in the order of progress.
+func tasks(by map[string]int) string {
+	var parts []string
+	for _, state := range []string{"created", "scheduled", "deploying", "running", "canceling", "finished", "canceled", "failed"} {
+		if n := by[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func share(f float64) string { return fmt.Sprintf("%.0f%%", f*100) }
+
+func (s *session) cancelCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "cancel [app]", Short: "Cancel the job of an application of this host", Args: maxArgs(1),
+		Long: `Cancel the job of an application and wait until it has ended; --timeout bounds the wait (30 s if it is not set).
+Without an id: the only application that runs.`,
+		Example: "  heddle cancel\n  heddle cancel heddle-1767225600-1a2b3c4d",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.cancel(cmd.Context(), args)
+		},
+	}
+	return cmd
+}
+
+func (s *session) cancel(ctx context.Context, args []string) error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	app, err := s.appArg(args)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		if err := s.onlyOne(s.stateDir(c)); err != nil {
+			return err
+		}
+	}
+	if !app.alive() {
+		return precondition(fmt.Errorf("%s has ended already: %s", app.id, stateOf(ctx, app, false).State))
+	}
+	limit := c.Duration("timeout")
+	if limit == 0 {
+		limit = 30 * time.Second
+	}
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	rest, err := openClient(app)
+	if err != nil {
+		return err
+	}
+	defer rest.close()
+	if err := rest.cancel(ctx); err != nil {
+		return unreachable(err, s.env.Program+" logs "+app.id)
+	}
+	for app.alive() {
+		select {
+		case <-ctx.Done():
+			return &exitError{exitTimeout, fmt.Errorf("%s has not ended within %s", app.id, limit), []string{"to see how it goes: " + s.env.Program + " status " + app.id}}
+		case <-s.env.Signals:
+			return &exitError{exitCancelled, errors.New("interrupted; the cancellation goes on"), nil}
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	st := stateOf(ctx, app, false)
+	_, err = fmt.Fprintf(s.env.Stdout, "%s\t%s\n", app.id, st.State)
+	return err
+}
+
+// onlyOne refuses to guess which of several running applications is meant.
+func (s *session) onlyOne(stateDir string) error {
+	apps, err := listApps(stateDir)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, a := range apps {
+		if a.alive() {
+			n++
+		}
+	}
+	if n > 1 {
+		return usage(fmt.Errorf("%d applications run on this host: say which", n), "`"+s.env.Program+" list` shows them")
+	}
+	return nil
+}
