@@ -103,7 +103,7 @@ func produceRecords(ctx context.Context, p *netstack.Partition, o ExchangeOption
 			}
 			cfg.Part = flow.Partitioning{Kind: flow.Hash, Impl: keys}
 		}
-		return pushAll(ctx, p, o, cfg, producer, halt, make([]uint64, flow.BatchBytes/8), func(r *uint64, v uint64) { *r = v })
+		return pushAll(ctx, p, o, cfg, producer, halt, make([]uint64, flow.BatchBytes/8), number)
 	}
 	if o.Partitioner == "hash" {
 		keys, err := flow.NewKeyBy(func(v []byte) uint64 { return binary.LittleEndian.Uint64(v) })
@@ -116,11 +116,24 @@ func produceRecords(ctx context.Context, p *netstack.Partition, o ExchangeOption
 	for i := range recs {
 		recs[i] = make([]byte, o.RecordSize)
 	}
-	return pushAll(ctx, p, o, cfg, producer, halt, recs, func(r *[]byte, v uint64) { binary.LittleEndian.PutUint64(*r, v) })
+	return pushAll(ctx, p, o, cfg, producer, halt, recs, numberBytes)
+}
+
+// number gives the records of a batch consecutive numbers.
+func number(recs []uint64, from uint64) {
+	for i := range recs {
+		recs[i] = from + uint64(i)
+	}
+}
+
+func numberBytes(recs [][]byte, from uint64) {
+	for i := range recs {
+		binary.LittleEndian.PutUint64(recs[i], from+uint64(i))
+	}
 }
 
 // pushAll writes batches of numbered records until halt, and finishes.
-func pushAll[T any](ctx context.Context, p *netstack.Partition, o ExchangeOptions, cfg flow.WriterConfig, producer int, halt *atomic.Bool, recs []T, set func(*T, uint64)) (m mark, err error) {
+func pushAll[T any](ctx context.Context, p *netstack.Partition, o ExchangeOptions, cfg flow.WriterConfig, producer int, halt *atomic.Bool, recs []T, number func([]T, uint64)) (m mark, err error) {
 	out, w, err := recordType(o.RecordSize).NewWriter(cfg)
 	if err != nil {
 		return m, err
@@ -128,12 +141,11 @@ func pushAll[T any](ctx context.Context, p *netstack.Partition, o ExchangeOption
 	to := out.(flow.Out[T])
 	next := uint64(producer) << 48
 	for !halt.Load() && ctx.Err() == nil {
-		for i := range recs {
-			set(&recs[i], next)
-			m.Sum += next
-			next++
-		}
-		m.Records += uint64(len(recs))
+		number(recs, next)
+		n := uint64(len(recs))
+		m.Records += n
+		m.Sum += n*next + n*(n-1)/2
+		next += n
 		if err := to.Push(flow.Batch[T]{Recs: recs}); err != nil {
 			return m, err
 		}

@@ -18,7 +18,7 @@ var (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(RoleEnv) != "" {
-		if f := os.Getenv("HEDDLE_BENCH_PROFILE"); f != "" {
+		if f := os.Getenv("HEDDLE_BENCH_PROFILE"); f != "" && os.Getenv(RoleEnv) == roleConsumer {
 			w, err := os.Create(f)
 			if err == nil {
 				pprof.StartCPUProfile(w)
