@@ -123,7 +123,7 @@ func columnType(t row.Type) types.Type {
 	case row.BoolType:
 		return types.TypeOf((*bool)(nil))
 	case row.TimeType:
-		return types.TypeOf((*time.Time)(nil))
+		return types.TypeOf(time.Time{}) // a pointer has more methods, so that calls would find the wrong ones
 	case row.ListType:
 		return types.Array(types.Any)
 	case row.ObjectType:
@@ -331,9 +331,22 @@ func (v *evaluator) run(r row.Row) (any, error) {
 	}
 	x, err := v.vm.Run(v.e.program, v.env)
 	if err != nil {
-		return nil, v.e.failed(err)
+		return nil, fmt.Errorf("%w%s", v.e.failed(err), v.given())
 	}
 	return x, nil
+}
+
+// given says what the columns were that the expression reads.
+func (v *evaluator) given() string {
+	var b strings.Builder
+	for i, name := range v.e.columns {
+		b.WriteString([]string{" (", ", "}[min(i, 1)])
+		fmt.Fprintf(&b, "%s is %s", name, describe(v.env[name]))
+	}
+	if b.Len() > 0 {
+		b.WriteByte(')')
+	}
+	return b.String()
 }
 
 // failed says which expression failed, in one line.

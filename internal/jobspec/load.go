@@ -19,6 +19,11 @@ func Load(name string, data []byte, opts Options) (*heddle.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.build()
+}
+
+// build makes the job of a plan that is right so far.
+func (p *planner) build() (*heddle.Job, error) {
 	for i := len(p.nodes) - 1; i >= 0; i-- {
 		p.nodes[i].needed()
 	}

@@ -28,6 +28,11 @@ type stream struct {
 	have row.Schema // the columns that rows have: those needed, perhaps more
 }
 
+// newStream makes a stream of which nothing is known: if that stays so, it was reported why, and nothing that reads it is wrong.
+func newStream(title, name string, place strict.Place) *stream {
+	return &stream{title: title, name: name, place: place, schema: row.Schema{Rest: true}, timed: true}
+}
+
 // needs are the columns that somebody reads.
 type needs struct {
 	all   bool // every column that is not about the message, the rest included
@@ -57,22 +62,38 @@ func (n *needs) has(c row.Column) bool {
 	return n.all && !c.Meta || slices.Contains(n.names, c.Name)
 }
 
-// prune leaves what is needed of a schema. Fields of a rest that are needed by name become columns if expand is set.
-func (n *needs) prune(s row.Schema, expand bool) row.Schema {
+// prune leaves what is needed of a schema. Fields of a rest that are needed by name become columns, in the order of
+// their names: every process must come to the same.
+func (n *needs) prune(s row.Schema) row.Schema {
 	out := row.Schema{Rest: s.Rest && n.all}
 	for _, c := range s.Cols {
 		if n.has(c) {
 			out.Cols = append(out.Cols, c)
 		}
 	}
-	if s.Rest && (expand || !n.all) {
-		for _, name := range n.names {
+	if s.Rest {
+		for _, name := range slices.Sorted(slices.Values(n.names)) {
 			if s.Index(name) < 0 {
 				out.Cols = append(out.Cols, row.Column{Name: name, Type: row.AnyType})
 			}
 		}
 	}
 	return out
+}
+
+// havingOut is what a step has of its output: what is needed, and if that is everything, also the columns which its input has made of fields that it
+// does not know, save those without.
+func havingOut(in, out *stream, without ...string) row.Schema {
+	have := out.need.prune(out.schema)
+	if !have.Rest {
+		return have
+	}
+	for _, c := range in.have.Cols {
+		if in.schema.Index(c.Name) < 0 && have.Index(c.Name) < 0 && !slices.Contains(without, c.Name) {
+			have.Cols = append(have.Cols, c)
+		}
+	}
+	return have
 }
 
 // node is an operator of the plan: a source, a step or a sink.
@@ -180,8 +201,9 @@ func (p *planner) resolve() {
 		}
 		p.resolveSink(n, last)
 	}
+	failed := p.doc.Failed()
 	for _, s := range p.all {
-		if !s.used && !p.doc.Failed() {
+		if !s.used && !failed {
 			p.doc.Failf(s.place, "nothing reads %s%s", s.title, unreadHint(s))
 		}
 	}
@@ -215,7 +237,7 @@ func (p *planner) resolveSources() *stream {
 }
 
 func (p *planner) source(name string, place strict.Place, spec *source) *stream {
-	s := p.add(&stream{title: "source " + name, name: name, place: place})
+	s := p.add(newStream("source "+name, name, place))
 	n := &sourceNode{spec: spec, out: s}
 	n.letters = p.deadLetters(spec.OnError)
 	p.nodes = append(p.nodes, n)

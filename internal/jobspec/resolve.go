@@ -30,7 +30,7 @@ func (p *planner) resolveStep(i int, s *step, last *stream) *stream {
 	}
 	c.letters = p.deadLetters(s.OnError)
 	c.in = p.input(&c, last)
-	c.out = &stream{title: title, name: name, place: place}
+	c.out = newStream(title, name, place)
 	if c.kind != "route" {
 		p.add(c.out)
 	}
@@ -97,8 +97,7 @@ func (p *planner) stepNode(c common) node {
 	}
 	n := &routeNode{common: c}
 	for _, b := range s.Route.Entries {
-		out := &stream{title: "branch " + b.Key.Value, name: b.Key.Value, place: b.Key.Place()}
-		n.outs = append(n.outs, p.add(out))
+		n.outs = append(n.outs, p.add(newStream("branch "+b.Key.Value, b.Key.Value, b.Key.Place())))
 	}
 	return n
 }

@@ -18,8 +18,9 @@ type sinkNode struct {
 	in    *stream // nil if it only takes what steps send it
 	fed   bool    // steps send it late records or dead letters
 
-	// feeds are what it is sent while the plan is built.
+	// Set while the plan is built.
 	feeds []feed
+	have  row.Schema
 }
 
 // feed is a stream that a sink is sent.
@@ -174,6 +175,7 @@ func (n *sinkNode) build(b *builder) {
 		schemas = append(schemas, f.schema)
 	}
 	have := unite(schemas)
+	n.have = have
 	var rows []heddle.Stream[row.Row]
 	for _, f := range n.feeds {
 		s, made := projectRows(f.rows, project(f.schema, have, nil, nil))

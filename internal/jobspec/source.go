@@ -34,6 +34,7 @@ const kafkaTime = "_timestamp"
 func (n *sourceNode) check(p *planner) {
 	n.zone = p.zone
 	declared := n.declared(p)
+	n.out.schema, n.out.timed = row.Schema{}, false
 	switch s := n.spec; {
 	case s.Kafka != nil:
 		n.checkFormat(p, &s.Kafka.Format, declared)
@@ -117,6 +118,7 @@ func (n *sourceNode) checkCSV(p *planner, f *sourceFormat, declared []row.Column
 	if csv.Columns == nil {
 		if declared == nil {
 			p.doc.Failf(f.Place(), "csv needs the names of its columns: list them in fields, or in format: {csv: {columns: […]}}")
+			n.out.schema.Rest = true
 		}
 		for _, c := range declared {
 			n.columns = append(n.columns, c.Name)
@@ -304,7 +306,7 @@ func (n *sourceNode) build(b *builder) {
 	if eventCol != "" && eventCol != kafkaTime {
 		n.out.need.add(eventCol)
 	}
-	have := n.out.need.prune(n.out.schema, true)
+	have := n.out.need.prune(n.out.schema)
 	n.out.have = have
 	s := heddle.From[row.Row](b.job, n.from, n.rowFormat(have, eventCol))
 	s = n.named(s)
@@ -376,7 +378,7 @@ func (n *sourceNode) buildGenerator(b *builder, eventCol string) {
 	} else {
 		n.out.need.add(eventCol)
 	}
-	have := n.out.need.prune(n.out.schema, true)
+	have := n.out.need.prune(n.out.schema)
 	made, _ := projectRows(s, project(generatorScope, have, n.generated, nil))
 	n.out.have = have
 	s = policy(b, made.Name(n.out.name+" record"), n.spec.OnError, n.letters)

@@ -112,7 +112,7 @@ func (n *setNode) needed() {
 }
 
 func (n *setNode) build(b *builder) {
-	out := n.out.need.prune(n.out.schema, true)
+	out := havingOut(n.in, n.out)
 	n.out.have = out
 	s, made := projectRows(n.in.rows, project(n.in.have, out, n.exprs, nil))
 	if made {
@@ -134,6 +134,7 @@ func (n *pickNode) check(p *planner) {
 	n.noPolicy(p)
 	if n.spec.Keep != nil {
 		if p.columns(in, n.spec.Keep...) {
+			n.out.schema = row.Schema{}
 			for _, k := range n.spec.Keep {
 				c := row.Column{Name: k.Value, Type: row.AnyType}
 				if i := in.schema.Index(k.Value); i >= 0 {
@@ -145,7 +146,7 @@ func (n *pickNode) check(p *planner) {
 		return
 	}
 	p.columns(in, n.spec.Drop...)
-	n.out.schema.Rest = in.schema.Rest
+	n.out.schema = row.Schema{Rest: in.schema.Rest}
 	for _, c := range in.schema.Cols {
 		if !n.drops(c.Name) {
 			n.out.schema.Cols = append(n.out.schema.Cols, c)
@@ -185,7 +186,7 @@ func (n *pickNode) needed() {
 }
 
 func (n *pickNode) build(*builder) {
-	out := n.out.need.prune(n.out.schema, true)
+	out := havingOut(n.in, n.out, n.dropped()...)
 	n.out.have = out
 	s, made := projectRows(n.in.rows, project(n.in.have, out, nil, n.dropped()))
 	if made {
@@ -231,7 +232,7 @@ func (n *flatMapNode) needed() {
 
 func (n *flatMapNode) build(b *builder) {
 	n.out.need.add(n.name)
-	out := n.out.need.prune(n.out.schema, true)
+	out := havingOut(n.in, n.out)
 	pr := project(n.in.have, out, map[string]*expression{n.name: n.list}, nil)
 	pr.split = out.Index(n.name)
 	s := apply(n.in.rows, func() heddle.Func[row.Row, row.Row] { return newProjector(pr) })
@@ -288,7 +289,12 @@ func (n *unionNode) needed() {
 }
 
 func (n *unionNode) build(*builder) {
-	n.out.have = n.out.need.prune(n.out.schema, true)
+	n.out.have = n.out.need.prune(n.out.schema)
+	for _, in := range n.ins {
+		if n.out.have.Rest {
+			n.out.have = unite([]row.Schema{n.out.have, {Cols: havingOut(in, n.out).Cols}})
+		}
+	}
 	var rows []heddle.Stream[row.Row]
 	for _, in := range n.ins {
 		s, made := projectRows(in.rows, project(in.have, n.out.have, nil, nil))

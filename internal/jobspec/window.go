@@ -94,7 +94,7 @@ func (n *windowNode) check(p *planner) {
 		return
 	}
 	w := n.common.spec.Window
-	n.keys = n.in.key
+	n.keys, n.out.schema = n.in.key, row.Schema{}
 	n.windows(p, w)
 	if n.spec.Kind != flow.GlobalWindow && !n.spec.Processing && !n.in.timed {
 		p.doc.Failf(w.Place(), "the window needs event time, which %s lacks: give every source an event_time (for Kafka's own: event_time: _timestamp), or set time: processing", n.in.title)

@@ -138,6 +138,7 @@ func (d *decoder) object(n ast.Node, v reflect.Value, what string) {
 	for _, p := range pairs {
 		key, at, ok := d.key(p)
 		if !ok {
+			unknown = true
 			continue
 		}
 		f := fields.byName[key]

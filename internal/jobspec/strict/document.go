@@ -14,7 +14,7 @@ import (
 )
 
 // MaxBytes is the size of the largest file that is read.
-const MaxBytes = 1 << 20
+const MaxBytes = 256 << 10
 
 // maxNesting is how deep brackets and dashes may nest; the parser recurses on them.
 const maxNesting = 100
@@ -116,7 +116,7 @@ func (d *Document) syntaxHint(at Place, msg string) string {
 	case strings.Contains(msg, "mapping value is not allowed"), strings.Contains(msg, "reserved character"),
 		strings.Contains(msg, "flow map content"), strings.Contains(msg, "directive"):
 		return "; put the value in quotes"
-	case strings.Contains(msg, `'\t'`):
+	case strings.Contains(msg, "'\t'"):
 		return "; indent with spaces"
 	}
 	return ""

@@ -84,7 +84,7 @@ func excerpt(line string, at Place) string {
 // Nearest returns the name closest to s that a slip of the fingers would explain, or "".
 func Nearest(s string, names []string) string {
 	n := utf8.RuneCountInString(s)
-	best, bestDistance := "", min(n, 1+max(1, n/3))
+	best, bestDistance := "", min(n, 1+(n+2)/3)
 	for _, n := range names {
 		if d := distance([]rune(strings.ToLower(s)), []rune(strings.ToLower(n)), bestDistance); d < bestDistance {
 			best, bestDistance = n, d
