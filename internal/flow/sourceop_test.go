@@ -334,3 +334,31 @@ func (s *scriptedSink) Write(Batch[event]) error                                
 func (s *scriptedSink) Flush(context.Context) error                                   { return s.call("flush") }
 func (s *scriptedSink) Finish(context.Context) error                                  { return s.call("finish") }
 func (s *scriptedSink) Close() error                                                  { return nil }
+
+// punctuated takes watermarks from records with a key "mark".
+type punctuated struct{ at int64 }
+
+func (g *punctuated) Observe(recs []event, times []int64) {
+	for i, r := range recs {
+		if r.Key == "mark" {
+			g.at = max(g.at, times[i])
+		}
+	}
+}
+
+func (g *punctuated) Watermark(int64) int64 { return g.at }
+
+func TestAuthorsGenerator(t *testing.T) {
+	w := Watermarks[event]{New: func() Generator[event] { return &punctuated{MinTime} }}.WithInterval(time.Millisecond)
+	s := newSourceTest(t, w)
+	s.add("a", "mark")
+	s.emit("a", 5)
+	s.emit("mark", 3)
+	s.want("one split never marks", "a@5 @5; mark@3 @3")
+	s.src.queue = []scriptedBatch{{split: "a", ended: true}}
+	s.poll()
+	s.want("until it ends", "watermark 3")
+	s.advance(1)
+	s.emit("mark", 7)
+	s.want("the next", "mark@7 @7; watermark 7")
+}
