@@ -62,6 +62,7 @@ type Format[T any] interface {
 	// Decode appends to dst the record of each message from the from-th on, one a message.
 	// At a message it can't decode it stops and returns the error with what it has: the bad message
 	// is then number from + what was appended. Strings in records must not share memory with m.Buf, []byte may.
+	// It may set m.Times, one for each message: the event times of the records where these hold them.
 	Decode(dst []T, m *Messages, from int) ([]T, error)
 	// Encode appends a message for each record to m: at least Buf and Values.
 	// Where it sets Keys or Headers it does so for every record.

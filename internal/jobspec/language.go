@@ -167,7 +167,7 @@ type window struct {
 	Calendar  strict.String           `yaml:"calendar" one:"window" enum:"day|week|month|quarter|year" doc:"Windows of the calendar in the time zone: a day has 23, 24 or 25 hours, a week begins on Monday."`
 	Global    *strict.Bool            `yaml:"global" one:"window" doc:"true: one window for each key, which ends with the input."`
 	Slide     strict.Duration         `yaml:"slide" doc:"With sliding: how often a window begins."`
-	Offset    strict.Duration         `yaml:"offset" doc:"Shifts where windows begin, against the epoch or the day."`
+	Offset    strict.Duration         `yaml:"offset" doc:"Shifts where tumbling and sliding windows begin, against the Unix epoch."`
 	Timezone  strict.String           `yaml:"timezone" doc:"Time zone of the calendar; by default the job's."`
 	Time      strict.String           `yaml:"time" enum:"event|processing" doc:"event (the default): when records happened, by the source's event_time. processing: when they are processed."`
 	Lateness  strict.Duration         `yaml:"lateness" doc:"How long after its end a window still takes late records, and is emitted again with them."`

@@ -195,10 +195,6 @@ func (p *planner) resolve() {
 		last = p.resolveStep(i, &f.Steps[i], last)
 	}
 	for _, n := range order {
-		if !n.spec.From.IsSet() && f.Sink != nil && len(f.Steps) == 0 && f.Source == nil {
-			p.doc.Failf(n.place, "there are several sources: say with from which one the sink reads")
-			last = nil
-		}
 		p.resolveSink(n, last)
 	}
 	failed := p.doc.Failed()
@@ -261,17 +257,13 @@ func (p *planner) resolveSink(n *sinkNode, last *stream) {
 	switch {
 	case n.spec.From.IsSet():
 		n.in = p.find(n.spec.From)
-	case n.fed:
-	case last != nil && len(p.sinks) == 1:
+	case last != nil && p.file.Sink != nil:
 		last.used = true
 		n.in = last
-	case last != nil && p.file.Sinks != nil:
-		if p.onlyWithoutFrom(n) {
-			last.used = true
-			n.in = last
-			break
-		}
-		p.doc.Failf(n.place, "say with from what sink %s reads%s", n.name, namesHint(p.names))
+	case n.fed:
+	case last != nil && p.onlyWithoutFrom(n):
+		last.used = true
+		n.in = last
 	case !p.doc.Failed():
 		p.doc.Failf(n.place, "say with from what sink %s reads%s", n.name, namesHint(p.names))
 	}

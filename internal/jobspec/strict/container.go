@@ -117,3 +117,6 @@ func isAlternatives(t reflect.Type) bool {
 	}
 	return false
 }
+
+// element is the type of the map's values, for Reference.
+func (*Map[T]) element() reflect.Type { return reflect.TypeFor[T]() }
