@@ -133,3 +133,24 @@ func BenchmarkExchange(b *testing.B) {
 		benchExchange(b, 4, Partitioning{Kind: Rebalance}, clicks, func(c click) uint64 { return uint64(c.At) })
 	})
 }
+
+// BenchmarkChain is one record through map, filter and map.
+func BenchmarkChain(b *testing.B) {
+	var recs Batch[uint64]
+	for i := range 1024 {
+		recs.Recs = append(recs.Recs, uint64(i))
+	}
+	rt := opRuntime("chain")
+	last := start(b, NewMap(func(v uint64) uint64 { return v + 1 }), rt, Out[uint64](&sum[uint64]{of: func(v uint64) uint64 { return v }}))
+	mid := start(b, NewFilter(func(v uint64) bool { return v&7 != 0 }), rt, last.Inputs[0])
+	in := start(b, NewMap(func(v uint64) uint64 { return v * 3 }), rt, mid.Inputs[0]).Inputs[0].(Out[uint64])
+	b.ReportAllocs()
+	before := cpuTime(b)
+	b.ResetTimer()
+	for i := 0; i < b.N; i += len(recs.Recs) {
+		if err := in.Push(recs); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/rec")
+}

@@ -139,8 +139,9 @@ func (o *mapOp[T, U]) apply(recs []T) (err error) {
 		}
 	}()
 	f, buf := o.f, o.buf[:len(recs)]
-	for i = range recs {
-		buf[i] = f(recs[i])
+	for j := range recs {
+		i = j // the deferred function sees i; j can stay in a register
+		buf[j] = f(recs[j])
 	}
 	return nil
 }
@@ -205,17 +206,19 @@ func (o *filterOp[T]) apply(recs []T, times []int64) (kept int, err error) {
 		o.times = make([]int64, len(o.recs))
 	}
 	keep, buf := o.keep, o.recs
-	for i = range recs {
-		if !keep(recs[i]) {
+	n := 0
+	for j := range recs {
+		i = j // the deferred function sees i; j and n can stay in registers
+		if !keep(recs[j]) {
 			continue
 		}
-		buf[kept] = recs[i]
+		buf[n] = recs[j]
 		if times != nil {
-			o.times[kept] = times[i]
+			o.times[n] = times[j]
 		}
-		kept++
+		n++
 	}
-	return kept, nil
+	return n, nil
 }
 
 // Control implements Out.
