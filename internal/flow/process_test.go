@@ -357,3 +357,25 @@ func TestProcessDoesntAllocate(t *testing.T) {
 		t.Errorf("a batch of %d records with state and timers: got %v allocations, want 0", len(b.Recs), allocs)
 	}
 }
+
+func TestDeduper(t *testing.T) {
+	f := func(within time.Duration) Factory {
+		return NewProcess(ProcessParams[string, event, event]{Key: eventKey, Setup: Deduper[string, event](within), Sides: lateSides()})
+	}
+	show := func(e event) string { return fmt.Sprint(e.Key, e.N) }
+	t.Run("for ever", func(t *testing.T) {
+		c := newConversation(t, f(0), show)
+		c.talk(t, "a 1 b 2 a 3\na 4 @900\nwm 1000\na 5\nend", "a1\nb2\n— watermark 1000\n— end")
+	})
+	t.Run("by event time", func(t *testing.T) {
+		c := newConversation(t, f(10*time.Millisecond), show)
+		c.talk(t, "a 1 @0 a 2 @9 a 3 @10 a 4 @19\nwm 30\na 5 @31\nend", "a1 @0\na3 @10\n— watermark 30\na5 @31\n— end")
+		if n := len(c.inst.Op.(*processOp[string, event, event]).keys.slots); n != 0 {
+			t.Errorf("keys held at the end: got %d, want 0", n)
+		}
+	})
+	t.Run("by the clock", func(t *testing.T) {
+		c := newConversation(t, f(10*time.Millisecond), show)
+		c.talk(t, "a 1\nnow 9\na 2\nnow 10\na 3\nend", "a1\na3\n— end")
+	})
+}

@@ -91,3 +91,41 @@ func TestWindowsDontAllocate(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkMapUpdate is what an update of a plain map costs: the floor for a window's.
+func BenchmarkMapUpdate(b *testing.B) {
+	for _, keys := range []int{100, 10_000, 1_000_000} {
+		b.Run("keys="+strconv.Itoa(keys), func(b *testing.B) {
+			m, batches := make(map[uint64]int64), numBatches(keys, 1024)
+			for i := 0; b.Loop(); i++ {
+				for _, e := range batches[i%len(batches)].Recs {
+					m[e.ID] += e.N
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/512, "ns/record")
+		})
+	}
+}
+
+func BenchmarkProcessValue(b *testing.B) {
+	for _, keys := range []int{100, 10_000, 1_000_000} {
+		b.Run("keys="+strconv.Itoa(keys), func(b *testing.B) {
+			f := NewProcess(ProcessParams[uint64, numEvent, int64]{Key: numKey, Setup: func(s *States) Processor[uint64, numEvent, int64] {
+				n := NewValue[int64](s, "n")
+				return Processor[uint64, numEvent, int64]{Process: func(c *ProcessContext[uint64, int64], e numEvent) error {
+					n.Set(n.Get() + e.N)
+					c.Emit(n.Get())
+					return nil
+				}}
+			}})
+			in := start(b, f, newTestRuntime(), Out[int64](&discardOut[int64]{})).Inputs[0].(Out[numEvent])
+			batches := numBatches(keys, 1024)
+			for i := 0; b.Loop(); i++ {
+				if err := in.Push(batches[i%len(batches)]); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/512, "ns/record")
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -173,4 +174,96 @@ func (c *conversation) tell(line string) error {
 		}
 	}
 	return c.in.Push(b)
+}
+
+// failingSum panics at a record, or at a result.
+type failingSum struct{ sumEvents }
+
+func (failingSum) Add(acc int64, e event) int64 {
+	if e.N == 13 {
+		panic("unlucky")
+	}
+	return acc + e.N
+}
+
+func (failingSum) Result(acc int64) int64 {
+	if acc == 100 {
+		panic("too much")
+	}
+	return acc
+}
+
+func TestWindowPanicsNameOperatorAndRecord(t *testing.T) {
+	for _, spec := range []WindowSpec{{Kind: TumblingWindow, Size: time.Second}, {Kind: SessionWindow, Gap: time.Second}} {
+		open := func() *conversation {
+			p := WindowParams[string, event, int64, int64]{Spec: &spec, Key: eventKey, Agg: failingSum{}, Sides: lateSides()}
+			return newConversation(t, NewWindow(p), func(w Windowed[string, int64]) string { return w.Key })
+		}
+		err := open().say("a 1 @1 a 13 @2")
+		for _, want := range []string{"operator window-3 (job/main.go:7): panic: unlucky at flow/window_test.go:", "record: {Key:a N:13}"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: panic in Add: got %v, want %q", &spec, err, want)
+			}
+		}
+		c := open()
+		if err := c.say("a 100 @1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.say("end"); err == nil || !strings.Contains(err.Error(), "panic: too much") {
+			t.Errorf("%s: panic in Result: got %v", &spec, err)
+		}
+	}
+}
+
+func TestLateRecordsAreCounted(t *testing.T) {
+	c := newWindowConversation(t, &WindowSpec{Kind: TumblingWindow, Size: 10 * time.Millisecond})
+	c.talk(t, "wm 30\na 1 @1 a 2 @2 a 3 @31\na 4 @3", "— watermark 30\nlate: a 1 @1\nlate: a 2 @2\nlate: a 4 @3")
+	if n := c.rt.Counter("late records").Load(); n != 3 {
+		t.Errorf("late records: got %d, want 3", n)
+	}
+}
+
+func TestKeysMustEqualThemselves(t *testing.T) {
+	key := func(e event) float64 { return 0 / float64(e.N) }
+	for _, spec := range []WindowSpec{{Kind: GlobalWindow}, {Kind: SessionWindow, Gap: time.Second}} {
+		p := WindowParams[float64, event, int64, int64]{Spec: &spec, Key: key, Agg: sumEvents{}, Sides: lateSides()}
+		c := newConversation(t, NewWindow(p), func(w Windowed[float64, int64]) string { return fmt.Sprint(w.Key) })
+		if err := c.say("a 1 @1 a 0 @1"); err == nil || !strings.Contains(err.Error(), "not equal to itself") {
+			t.Errorf("%s by NaN: got %v", &spec, err)
+		}
+	}
+}
+
+func TestInstantText(t *testing.T) {
+	for _, c := range []struct {
+		at         Instant
+		text, json string
+	}{
+		{0, "1970-01-01T00:00:00.000Z", `"1970-01-01T00:00:00.000Z"`},
+		{1_000_000_000_123, "2001-09-09T01:46:40.123Z", `"2001-09-09T01:46:40.123Z"`},
+		{Instant(MinTime), "-∞", "null"},
+		{Instant(MaxTime), "∞", "null"},
+	} {
+		b, err := json.Marshal(c.at)
+		if err != nil || string(b) != c.json || c.at.String() != c.text {
+			t.Errorf("%d: got %s and %s, %v, want %s and %s", int64(c.at), b, c.at, err, c.json, c.text)
+		}
+		back := c.at
+		if err := json.Unmarshal(b, &back); err != nil || back != c.at {
+			t.Errorf("%s read back: got %d, %v", b, back, err)
+		}
+	}
+	var i Instant
+	if err := json.Unmarshal([]byte(`"2001-09-09T03:46:40.123+02:00"`), &i); err != nil || i != 1_000_000_000_123 {
+		t.Errorf("with an offset: got %d, %v", i, err)
+	}
+	if err := json.Unmarshal([]byte(`17`), &i); err == nil {
+		t.Error("a number: got no error")
+	}
+	if got := Instant(MaxTime - 5).Add(time.Second); got != Instant(MaxTime) {
+		t.Errorf("beyond the end of time: got %d", got)
+	}
+	if got := Instant(5).Add(-time.Second); got != -995 {
+		t.Errorf("back: got %d", got)
+	}
 }
