@@ -39,7 +39,7 @@ sim: ## the pure machines of the master: scripts and random events
 itest: itest-kafka ## all tests against real services
 
 itest-kafka: ## tests against a real Kafka broker
-	HEDDLE_ITEST=kafka $(GO) test -count=1 -timeout 20m -v ./itest/kafka
+	ITEST=kafka $(GO) test -count=1 -timeout 20m -v ./itest/kafka
 
 needs: ## install what the tests need (as root on Debian), or say what to install
 	@packaging/ci/needs.sh

@@ -136,7 +136,7 @@ func faultJob(t *testing.T, b *testbed.Bed, k *testbed.Kafka, extra ...string) *
 source: { kafka: { topics: [lines], format: text } }
 steps:
   - key_by: line
-  - dedupe: { by: [line] }
+  - dedupe: { by: [line], within: 1h }
 sink: { kafka: { topic: copy, format: { text: "{line}" } } }
 `)
 	p := b.Start(testbed.Spec{Name: "run", Path: heddle, Args: append(append([]string{"run", job}, heddleArgs(b, k)...), extra...)})

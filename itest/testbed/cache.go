@@ -17,13 +17,13 @@ import (
 	"testing"
 )
 
-// CacheDir is where downloads are kept between runs: $HEDDLE_CACHE, else heddle/itest in the user's cache folder.
+// CacheDir is where downloads are kept between runs: $ITEST_CACHE, else heddle/itest in the user's cache folder.
 func CacheDir() (string, error) {
-	dir := os.Getenv("HEDDLE_CACHE")
+	dir := os.Getenv("ITEST_CACHE")
 	if dir == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
-			return "", fmt.Errorf("cannot find a cache folder (set HEDDLE_CACHE): %w", err)
+			return "", fmt.Errorf("cannot find a cache folder (set ITEST_CACHE): %w", err)
 		}
 		dir = filepath.Join(base, "heddle", "itest")
 	}
@@ -132,12 +132,12 @@ func Need(t testing.TB, programs map[string]string) {
 
 // groups is taken out of the environment, which heddle would read as that of an option it does not know.
 var groups = func() string {
-	v := os.Getenv("HEDDLE_ITEST")
-	os.Unsetenv("HEDDLE_ITEST")
+	v := os.Getenv("ITEST")
+	os.Unsetenv("ITEST")
 	return v
 }()
 
-// Group skips a test group that was not asked for: HEDDLE_ITEST lists those to run, comma-separated, or "all".
+// Group skips a test group that was not asked for: ITEST lists those to run, comma-separated, or "all".
 func Group(t testing.TB, name string) {
 	t.Helper()
 	for g := range strings.SplitSeq(groups, ",") {
