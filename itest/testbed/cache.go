@@ -130,17 +130,10 @@ func Need(t testing.TB, programs map[string]string) {
 	}
 }
 
-// groups is taken out of the environment, which heddle would read as that of an option it does not know.
-var groups = func() string {
-	v := os.Getenv("ITEST")
-	os.Unsetenv("ITEST")
-	return v
-}()
-
 // Group skips a test group that was not asked for: ITEST lists those to run, comma-separated, or "all".
 func Group(t testing.TB, name string) {
 	t.Helper()
-	for g := range strings.SplitSeq(groups, ",") {
+	for g := range strings.SplitSeq(os.Getenv("ITEST"), ",") {
 		if g == name || g == "all" {
 			return
 		}
