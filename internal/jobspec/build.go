@@ -13,13 +13,16 @@ type builder struct {
 	plan *planner
 }
 
-// node builds a node, and tells its operators where in the file they come from.
+// node builds a node, and tells its operators for plans and errors where in the file they come from and what they do.
 func (b *builder) node(n node) {
 	g := b.job.Graph()
 	from := len(g.Nodes)
 	n.build(b)
 	for _, op := range g.Nodes[from:] {
 		op.Where = b.plan.name + ":" + strconv.Itoa(n.line())
+		if op.Kind == "apply" {
+			op.Kind, op.Detail = n.does(op.Name)
+		}
 	}
 }
 
@@ -49,15 +52,15 @@ func (c *common) finish(s heddle.Stream[row.Row]) heddle.Stream[row.Row] {
 }
 
 // fallible gives an operator that can fail the step's policy.
-func (c *common) fallible(b *builder, s heddle.Stream[row.Row]) heddle.Stream[row.Row] {
-	return policy(b, s, c.spec.OnError, c.letters)
+func (c *common) fallible(s heddle.Stream[row.Row]) heddle.Stream[row.Row] {
+	return policy(s, c.id, c.spec.OnError, c.letters)
 }
 
 // policy sets what becomes of records that fail.
-func policy(b *builder, s heddle.Stream[row.Row], e *onError, letters *sinkNode) heddle.Stream[row.Row] {
+func policy(s heddle.Stream[row.Row], name string, e *onError, letters *sinkNode) heddle.Stream[row.Row] {
 	switch {
 	case letters != nil:
-		letters.feed(deadLetterRows(s.DeadLetters()), deadLetterSchema)
+		letters.feed(deadLetterRows(s.DeadLetters()).Name(name+" dead letters"), deadLetterSchema)
 	case e != nil && e.Policy.Value == "skip":
 		return s.OnError(heddle.SkipOnError)
 	}
@@ -79,5 +82,5 @@ func deadLetterRows(s heddle.Stream[heddle.DeadLetter]) heddle.Stream[row.Row] {
 		b := row.StringValue(d.Operator).Append(nil)
 		b = row.StringValue(d.Reason).Append(b)
 		return row.Row(row.StringValue(record).Append(b))
-	}).Name("dead letters")
+	})
 }

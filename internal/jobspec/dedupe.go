@@ -48,7 +48,7 @@ func (n *dedupeNode) needed() {
 }
 
 // build adds an operator that puts the key in front of each row, one that drops what was seen, and one that takes the key off again.
-func (n *dedupeNode) build(b *builder) {
+func (n *dedupeNode) build(*builder) {
 	in := n.in.have
 	pre := &projection{in: in, split: -1}
 	for _, e := range n.exprs {
@@ -63,7 +63,7 @@ func (n *dedupeNode) build(b *builder) {
 	}
 	pre.out.Rest = in.Rest
 	s := apply(n.in.rows, func() heddle.Func[row.Row, row.Row] { return newProjector(pre) }).Name(n.id + " input")
-	s = n.fallible(b, s)
+	s = n.fallible(s)
 	keyed := heddle.KeyBy(s, func(r row.Row) string { return string(r.Prefix(keys)) })
 	s = n.finish(heddle.Process(keyed, deduper(n.spec.Dedupe.Within.Value)))
 	out := heddle.Map(s, func(r row.Row) row.Row { return r[len(r.Prefix(keys)):] }).Name(n.id + " output")

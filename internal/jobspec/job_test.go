@@ -165,7 +165,7 @@ steps:
   - window:
       calendar: day
       late: late
-      aggregate: { orders: count(), revenue: sum(total), last: last(id) }
+      aggregate: { orders: count(), revenue: sum(total), last: max(id) }
     name: daily
 sinks:
   daily: { from: daily, file: { path: DIR/daily, format: json } }

@@ -106,6 +106,8 @@ type node interface {
 	build(b *builder)
 	// line is where the node is in the file.
 	line() int
+	// does says what the operator of that name does: its kind in one word, and what else distinguishes it.
+	does(operator string) (kind, detail string)
 }
 
 // planner turns a file into nodes.

@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/heddle-stream/heddle/internal/jobspec/strict"
 )
@@ -169,3 +170,44 @@ func (c *common) noPolicy(p *planner) {
 
 // line implements node.
 func (c *common) line() int { return c.spec.Place().Line }
+
+// does implements node.
+func (c *common) does(operator string) (kind, detail string) {
+	s := c.spec
+	if operator != c.id {
+		return "map", ""
+	}
+	switch c.kind {
+	case "filter":
+		detail = s.Filter.Value
+	case "set":
+		detail = entries(s.Set)
+	case "flat_map":
+		detail = entries(s.FlatMap)
+	case "route":
+		detail = entries(s.Route)
+	case "keep":
+		detail = strings.Join(values(s.Keep), ", ")
+	case "drop":
+		detail = strings.Join(values(s.Drop), ", ")
+	}
+	return c.kind, shorten(detail, 80)
+}
+
+// entries prints names and expressions.
+func entries(m *strict.Map[strict.Text]) string {
+	var parts []string
+	for _, e := range m.Entries {
+		parts = append(parts, e.Key.Value+" = "+e.Value.Value)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// shorten puts a text into one line of limited length.
+func shorten(s string, limit int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit]) + "…"
+	}
+	return s
+}

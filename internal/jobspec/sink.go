@@ -140,6 +140,9 @@ func written(s row.Schema) (names []string) {
 // line implements node.
 func (n *sinkNode) line() int { return n.place.Line }
 
+// does implements node.
+func (n *sinkNode) does(string) (kind, detail string) { return "map", "" }
+
 func (n *sinkNode) needed() {
 	if n.in == nil {
 		return

@@ -291,6 +291,9 @@ func values(list []strict.String) []string {
 // line implements node.
 func (n *sourceNode) line() int { return n.out.place.Line }
 
+// does implements node.
+func (n *sourceNode) does(string) (kind, detail string) { return "map", "" }
+
 func (n *sourceNode) needed() {}
 
 func (n *sourceNode) build(b *builder) {
@@ -318,7 +321,7 @@ func (n *sourceNode) build(b *builder) {
 	if n.header {
 		s = heddle.Filter(s, func(r row.Row) bool { return r != row.Header }).Name(n.out.name + " header")
 	}
-	n.out.rows = policy(b, s, n.spec.OnError, n.letters)
+	n.out.rows = policy(s, n.out.name, n.spec.OnError, n.letters)
 }
 
 // rowFormat makes the format of the rows that are needed.
@@ -381,7 +384,7 @@ func (n *sourceNode) buildGenerator(b *builder, eventCol string) {
 	have := n.out.need.prune(n.out.schema)
 	made, _ := projectRows(s, project(generatorScope, have, n.generated, nil))
 	n.out.have = have
-	s = policy(b, made.Name(n.out.name+" record"), n.spec.OnError, n.letters)
+	s = policy(made.Name(n.out.name+" record"), n.out.name, n.spec.OnError, n.letters)
 	if eventCol != "" {
 		_, unit := n.spec.EventTime.parts()
 		i, zone := have.Index(eventCol), n.zone

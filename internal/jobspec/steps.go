@@ -30,10 +30,10 @@ func (n *filterNode) needed() {
 	n.in.need.all = n.in.need.all || n.letters != nil
 }
 
-func (n *filterNode) build(b *builder) {
+func (n *filterNode) build(*builder) {
 	have := n.in.have
 	s := apply(n.in.rows, func() heddle.Func[row.Row, row.Row] { return &filterFunc{cond: n.cond.evaluator(have)} })
-	n.out.rows, n.out.have = n.fallible(b, n.finish(s)), have
+	n.out.rows, n.out.have = n.fallible(n.finish(s)), have
 }
 
 // filterFunc runs a filter.
@@ -111,12 +111,12 @@ func (n *setNode) needed() {
 	n.in.need.all = n.in.need.all || n.letters != nil
 }
 
-func (n *setNode) build(b *builder) {
+func (n *setNode) build(*builder) {
 	out := havingOut(n.in, n.out)
 	n.out.have = out
 	s, made := projectRows(n.in.rows, project(n.in.have, out, n.exprs, nil))
 	if made {
-		s = n.fallible(b, n.finish(s))
+		s = n.fallible(n.finish(s))
 	}
 	n.out.rows = s
 }
@@ -230,13 +230,13 @@ func (n *flatMapNode) needed() {
 	n.in.need.all = n.in.need.all || n.letters != nil
 }
 
-func (n *flatMapNode) build(b *builder) {
+func (n *flatMapNode) build(*builder) {
 	n.out.need.add(n.name)
 	out := havingOut(n.in, n.out)
 	pr := project(n.in.have, out, map[string]*expression{n.name: n.list}, nil)
 	pr.split = out.Index(n.name)
 	s := apply(n.in.rows, func() heddle.Func[row.Row, row.Row] { return newProjector(pr) })
-	n.out.rows, n.out.have = n.fallible(b, n.finish(s)), out
+	n.out.rows, n.out.have = n.fallible(n.finish(s)), out
 }
 
 // unionNode unites streams.
@@ -334,7 +334,7 @@ func (n *routeNode) needed() {
 	n.in.need.all = n.in.need.all || n.letters != nil
 }
 
-func (n *routeNode) build(b *builder) {
+func (n *routeNode) build(*builder) {
 	have := n.in.have
 	tags := make([]heddle.Tag[row.Row], len(n.outs))
 	for i, out := range n.outs {
@@ -347,7 +347,7 @@ func (n *routeNode) build(b *builder) {
 		}
 		return f
 	})
-	s = n.fallible(b, n.finish(s))
+	s = n.fallible(n.finish(s))
 	for i, out := range n.outs {
 		out.rows, out.have = heddle.SideOutput(s, tags[i]), have
 	}

@@ -210,11 +210,11 @@ func (n *windowNode) needed() {
 }
 
 // build adds three operators: one that makes the key and the aggregates' arguments of a row, the window, and one that makes rows of its results.
-func (n *windowNode) build(b *builder) {
+func (n *windowNode) build(*builder) {
 	in := n.in.have
 	pre, keys, kinds := n.arguments(in)
 	rows := apply(n.in.rows, func() heddle.Func[row.Row, row.Row] { return newProjector(pre) }).Name(n.id + " input")
-	rows = n.fallible(b, rows)
+	rows = n.fallible(rows)
 	keyed := heddle.KeyBy(rows, func(r row.Row) string { return string(r.Prefix(keys)) })
 	agg := &aggregator{skip: keys, kinds: kinds}
 	var results heddle.Stream[heddle.Windowed[string, row.Row]]
