@@ -32,6 +32,17 @@ var keyedJobs = map[string]func(job *heddle.Job, clicks heddle.Stream[Click]) he
 		sums := heddle.Running(heddle.KeyBy(clicks, user), heddle.Sum(func(c Click) int64 { return c.Bytes }))
 		return heddle.Map(sums, func(kv heddle.KeyValue[string, int64]) string { return fmt.Sprint(kv) })
 	},
+	"connect without keys": func(_ *heddle.Job, clicks heddle.Stream[Click]) heddle.Stream[string] {
+		type ctx = *heddle.ProcessContext[heddle.NoKey, string]
+		type co = heddle.CoProcessor[heddle.NoKey, Click, int64, string]
+		bytes := heddle.Map(clicks, func(c Click) int64 { return c.Bytes })
+		return heddle.ConnectStreams(clicks, bytes.Rebalance(), func(*heddle.States) co {
+			return co{
+				First:  func(c ctx, click Click) error { c.Emit(click.URL); return nil },
+				Second: func(c ctx, n int64) error { c.Emit(fmt.Sprint(n)); return nil },
+			}
+		})
+	},
 	"join": func(_ *heddle.Job, clicks heddle.Stream[Click]) heddle.Stream[string] {
 		type ctx = *heddle.ProcessContext[string, string]
 		type co = heddle.CoProcessor[string, Click, heddle.Windowed[string, int64], string]

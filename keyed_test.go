@@ -33,9 +33,6 @@ func TestWindowOnGraph(t *testing.T) {
 	if len(j.graph.Errs) > 0 || n.Check() != nil {
 		t.Errorf("errors: %v, %v", j.graph.Errs, n.Check())
 	}
-	if !strings.HasPrefix(n.Where, "heddle/keyed_test.go") && n.Where != "" {
-		t.Logf("where: %s", n.Where)
-	}
 }
 
 func TestAggregateLateHasTwoOutputs(t *testing.T) {
