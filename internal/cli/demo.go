@@ -111,6 +111,7 @@ type demoRun struct {
 
 	// Owned by the goroutine of run.
 	screen  demoScreen
+	last    *appmaster.Snapshot
 	started sync.Once
 	trimmed time.Time
 }
@@ -138,7 +139,9 @@ func (d *demoRun) run(ctx context.Context) error {
 	close(over)
 	stop()
 	directErr := <-directed
-	d.screen.close(d.out)
+	if d.last != nil && d.out.tty {
+		d.screen.draw(d.out, d.demo.View(10), &appmaster.Snapshot{State: "canceled", Agents: d.last.Agents}, d.running)
+	}
 	if e, ok := errors.AsType[*exitError](err); !ok || e.code != exitCancelled || directErr != nil && errors.Is(directErr, errDemoCut) {
 		return errors.Join(err, quietCut(directErr)) // it did not end because we ended it
 	}
@@ -212,6 +215,7 @@ func (d *demoRun) direct(ctx, producing context.Context, up, over <-chan struct{
 
 // show draws the state and frees the memory of events that were read.
 func (d *demoRun) show(ctx context.Context, snap *appmaster.Snapshot) {
+	d.last = snap
 	d.screen.draw(d.out, d.demo.View(10), snap, d.running)
 	if now := time.Now(); now.Sub(d.trimmed) >= time.Second {
 		d.trimmed = now

@@ -39,9 +39,6 @@ func (s *demoScreen) redraw(out *terminal, lines []string) {
 	s.lines = len(lines)
 }
 
-// close leaves the last block where it is.
-func (s *demoScreen) close(*terminal) { s.lines = 0 }
-
 // demoLine is the plain form.
 func demoLine(v demo.View, snap *appmaster.Snapshot, r *running) string {
 	var top []string
@@ -60,12 +57,18 @@ func demoLines(out *terminal, v demo.View, snap *appmaster.Snapshot, r *running)
 	for _, vertex := range snap.Vertices {
 		tasks += vertex.Tasks["running"]
 	}
+	state := fmt.Sprintf("%s on %d agents, %d tasks; dashboard %s", snap.State, len(snap.Agents), tasks, r.client.dashboard())
+	if snap.State == "canceling" || snap.State == "canceled" {
+		state = "ended" // which is how the demo ends, not a cancellation
+	} else if lag := f.lag(); lag != "" {
+		state += "; event time " + lag
+	}
 	lines := []string{
 		out.paint(bold, "heddle demo") + ": clicks per user, in windows of two seconds of event time",
-		fmt.Sprintf("%s on %d agents, %d tasks; dashboard %s", snap.State, len(snap.Agents), tasks, r.client.dashboard()),
+		state,
 		"",
-		fmt.Sprintf("produced %s   read %s (%s/s)   counted %s   lag %s   event time %s",
-			number(v.Produced), number(f.in), number(int64(f.rate)), number(v.Counted), number(max(0, v.Produced-f.in)), f.lag()),
+		fmt.Sprintf("produced %s   read %s (%s/s)   counted %s   lag %s",
+			number(v.Produced), number(f.in), number(int64(f.rate)), number(v.Counted), number(max(0, v.Produced-f.in))),
 		"",
 	}
 	if len(v.Top) == 0 {

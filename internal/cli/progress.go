@@ -20,12 +20,13 @@ type progress struct {
 	times   *timings
 	timings bool // print times at the end
 
+	begun   time.Time
 	last    string // what was said last
 	spoken  time.Time
 	onLine  bool // the terminal's line is in use
 	state   string
 	figures figures
-	before  figures
+	past    []figures // of the last seconds, oldest first
 	missed  time.Time // since when the ApplicationMaster does not answer
 }
 
@@ -41,7 +42,7 @@ type figures struct {
 const plainEvery = 10 * time.Second
 
 func newProgress(s *session, job, app string, quiet bool, times *timings) *progress {
-	return &progress{out: newTerminal(s.env, s.env.Stderr), job: job, app: app, quiet: quiet, times: times}
+	return &progress{out: newTerminal(s.env, s.env.Stderr), job: job, app: app, quiet: quiet, times: times, begun: time.Now()}
 }
 
 // interval is how often to look at a job that runs.
@@ -74,8 +75,10 @@ func (p *progress) update(text string, isNew bool) {
 		if r := []rune(text); len(r) >= p.out.width {
 			text = string(r[:p.out.width-1])
 		}
-		fmt.Fprint(p.out.w, "\r\x1b[K"+text)
-		p.onLine = true
+		if !p.onLine || text != p.last {
+			fmt.Fprint(p.out.w, "\r\x1b[K"+text)
+			p.onLine, p.last = true, text
+		}
 		return
 	}
 	if (isNew && text != p.last) || time.Since(p.spoken) >= plainEvery {
@@ -99,9 +102,10 @@ func (p *progress) done() {
 	}
 }
 
+// waiting tells what the start waits for; in a pipe, once it takes longer than a start should.
 func (p *progress) waiting(what string) {
-	if p.last == "" || p.out.tty {
-		p.update(p.app+": waiting "+what, true)
+	if p.out.tty || time.Since(p.begun) > time.Second {
+		p.update(p.app+": waiting "+what, p.last == "")
 	}
 }
 
@@ -140,9 +144,9 @@ func (p *progress) show(snap *appmaster.Snapshot, c *client) {
 	case snap.State == "created" || snap.State == "waiting":
 		what := snap.Waiting
 		if what == "" {
-			what = "to be started"
+			what = "the job to start"
 		}
-		p.update(fmt.Sprintf("%s: waiting: %s", p.app, what), isNew)
+		p.waiting("for " + what)
 	default:
 		p.update(p.line(snap), isNew)
 	}
@@ -157,18 +161,24 @@ func (p *progress) line(snap *appmaster.Snapshot) string {
 	return b
 }
 
-// take keeps the figures of snap and works out the rate since the one before.
+// rateOver is the time over which rates are taken: several reports of the agents, which come once a second.
+const rateOver = 5 * time.Second
+
+// take keeps the figures of snap and works out the rate over the last seconds.
 func (p *progress) take(snap *appmaster.Snapshot) {
 	f := figuresOf(snap)
 	if !f.at.After(p.figures.at) {
 		return
 	}
-	if d := f.at.Sub(p.before.at); !p.before.at.IsZero() && d > 0 {
-		f.rate = float64(f.in-p.before.in) / d.Seconds()
+	if f.in != p.figures.in || len(p.past) == 0 {
+		for len(p.past) > 1 && f.at.Sub(p.past[0].at) > rateOver {
+			p.past = p.past[1:]
+		}
+		p.past = append(p.past, f)
 	}
-	// Rates are over a second or more: agents report once a second.
-	if f.at.Sub(p.before.at) >= 2*time.Second || p.before.at.IsZero() {
-		p.before = f
+	first, last := p.past[0], p.past[len(p.past)-1]
+	if d := last.at.Sub(first.at); d > 0 && f.at.Sub(last.at) < rateOver {
+		f.rate = float64(last.in-first.in) / d.Seconds()
 	}
 	p.figures = f
 }

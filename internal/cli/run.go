@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/heddle-stream/heddle/conf"
@@ -76,11 +77,26 @@ func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.G
 	}
 	r.progress = newProgress(s, plan.Name, r.app.id, f.quiet, times)
 	r.progress.timings = f.timings
+	if prints(plan) {
+		r.progress.out.tty = false // a line that is rewritten would get between those of the job
+	}
 	if f.detach {
 		return r.detach(ctx)
 	}
 	r.keep = f.keep
 	return r.attend(ctx, c.Duration("timeout"))
+}
+
+// prints reports whether a job writes to stdout.
+func prints(plan *jobgraph.Graph) bool {
+	for _, v := range plan.Vertices {
+		for _, op := range v.Operators {
+			if op.Kind == "sink" && strings.HasPrefix(op.Detail, "stdout") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // startApplication writes the directory of a new application and starts its ApplicationMaster.

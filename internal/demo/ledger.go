@@ -103,7 +103,8 @@ func (l *ledger) view(n int) View {
 	if l.latest == 0 {
 		return v
 	}
-	v.Window = time.UnixMilli(l.latest)
+	shown := l.shown()
+	v.Window = time.UnixMilli(shown)
 	by := map[string]*UserCount{}
 	for c, e := range l.cells {
 		u := by[c.user]
@@ -112,7 +113,7 @@ func (l *ledger) view(n int) View {
 			by[c.user] = u
 		}
 		u.Total += e.counted
-		if c.end == l.latest {
+		if c.end == shown {
 			u.Count = e.counted
 		}
 	}
@@ -122,6 +123,23 @@ func (l *ledger) view(n int) View {
 	slices.SortFunc(v.Top, func(a, b UserCount) int { return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.User, b.User)) })
 	v.Top = v.Top[:min(n, len(v.Top))]
 	return v
+}
+
+// shown is the newest window that is worth a look: of which at least half as much is counted as of the fullest.
+// The caller holds mu.
+func (l *ledger) shown() int64 {
+	sums := map[int64]int64{}
+	var most, end int64
+	for c, e := range l.cells {
+		sums[c.end] += e.counted
+		most = max(most, sums[c.end])
+	}
+	for w, n := range sums {
+		if n*2 >= most && w > end {
+			end = w
+		}
+	}
+	return end
 }
 
 // check compares the ledger's two sides.
