@@ -63,6 +63,9 @@ func (*String) schema(*schemaBuilder) map[string]any { return map[string]any{"ty
 
 // PlaceAt returns where the character number off of Value stands in the file, with the width given.
 func (s String) PlaceAt(off, width int) Place {
+	if s.start.Line < 1 {
+		return s.place // no file has it
+	}
 	off += s.from
 	line, col := s.start.Line, s.start.Column // of the next character, from 1
 	switch s.style {
@@ -289,7 +292,7 @@ func (s Text) Call() (name, arg Text, ok bool) {
 			return name, arg, false
 		}
 	}
-	name.place.Width = len(name.Value)
+	name.place = s.PlaceAt(len([]rune(s.Value))-len([]rune(strings.TrimLeft(s.Value, " \t\n"))), len(name.Value))
 	skipped := open + 1 + len(inside) - len(strings.TrimLeft(inside, " \t\n"))
 	arg.from = s.from + len([]rune(s.Value[:skipped]))
 	arg.whole = s.all()
