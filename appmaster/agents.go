@@ -160,6 +160,9 @@ func (m *master) onTask(now time.Time, agent cluster.AgentID, up *ctlpb.TaskUpda
 		ev.Failure = ctl.Failure(up.GetError())
 		m.log.Warn("a task failed", "task", m.taskName(id), "agent", agent, "kind", ev.Failure.Kind.String(), "error", ev.Failure.Error())
 	}
+	if state == cluster.Canceling && up.GetError() != nil {
+		m.warn(fmt.Sprintf("%s on %s: %s", m.taskName(id), agent, ctl.Failure(up.GetError()).Error()))
+	}
 	m.dirty = true
 	m.schedEvent(now, ev)
 }

@@ -222,7 +222,7 @@ const (
 
 // loop runs until the job is over and its agents are gone, or have had their time.
 func (m *master) loop(ctx context.Context) {
-	m.schedEvent(time.Now(), sched.Start{})
+	m.schedEvent(time.Now(), sched.Start{Held: len(m.sources) > 0})
 	m.turn()
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -122,6 +122,45 @@ func TestAgentSilent(t *testing.T) {
 	}
 }
 
+// TestUnreadableSource deploys nothing before the sources have answered, so that nothing but a source's failure is told.
+func TestUnreadableSource(t *testing.T) {
+	answer := make(chan struct{})
+	src := &fakeSource{discover: func(int) (flow.Discovery, error) {
+		<-answer
+		return flow.Discovery{}, cluster.Failure{Kind: cluster.NotFound, Message: "no such topic"}
+	}}
+	d := &fakeDriver{behave: func(a *fakeAgent) {
+		a.onTask = func(a *fakeAgent, t *ctlpb.Task) {
+			a.update(t.GetId(), cluster.Failed, &cluster.Failure{Kind: cluster.Invalid, Message: "the sink's own trouble"})
+		}
+	}}
+	m, out := start(t, t.Context(), config(t, src, d))
+	await(t, m, "slots taken and the source waited for", func(s *Snapshot) bool {
+		return s.Slots.Total == 2 && s.Slots.Free == 0 && strings.Contains(s.Waiting, "source numbers")
+	})
+	close(answer)
+	if r := <-out; r.State != "failed" || !strings.Contains(r.Cause.Message, "no such topic") {
+		t.Errorf("state %s, cause %+v", r.State, r.Cause)
+	}
+}
+
+// TestStuckTask shows what a task does that ignores that it is cancelled.
+func TestStuckTask(t *testing.T) {
+	d := &fakeDriver{behave: func(a *fakeAgent) {
+		a.onTask = func(a *fakeAgent, t *ctlpb.Task) {
+			if t.GetId().GetVertex() == 1 && t.GetId().GetSubtask() == 0 {
+				a.update(t.GetId(), cluster.Canceling, &cluster.Failure{Kind: cluster.Invalid, Message: "does not stop\ngoroutine 7: main.sleep"})
+			}
+		}
+	}}
+	m, out := start(t, t.Context(), config(t, &fakeSource{discover: once(1)}, d))
+	await(t, m, "the warning", func(s *Snapshot) bool { return len(s.Warnings) == 1 })
+	m.Cancel("enough")
+	if r := <-out; len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0].Message, "out 1/2 on agent-") || !strings.Contains(r.Warnings[0].Message, "main.sleep") {
+		t.Errorf("warnings %+v", r.Warnings)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	for name, cancel := range map[string]func(*master, context.CancelFunc){
 		"by a user":      func(m *master, _ context.CancelFunc) { m.Cancel("enough") },

@@ -58,13 +58,11 @@ func (m *master) waiting(now time.Time, state sched.State) string {
 	}
 	switch state {
 	case sched.Waiting:
+		if src := m.undiscovered(); src != nil && m.sched.HasSlots() {
+			return fmt.Sprintf("source %s to find its splits", src.node.Title())
+		}
 		return count(m.sched.Slots(), "slot") + ": " + m.outlook(now)
 	case sched.Running:
-		for _, src := range m.sources {
-			if !src.known {
-				return fmt.Sprintf("source %s to find its splits", src.node.Title())
-			}
-		}
 		if n, all := open(cluster.Deploying); n > 0 {
 			return fmt.Sprintf("%d of %d tasks to open", n, all)
 		}

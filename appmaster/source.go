@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/heddle-stream/heddle/appmaster/sched"
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
@@ -165,6 +166,9 @@ func (m *master) onSplits(src *source, found []assigned, final bool) {
 		added[a.reader] = append(added[a.reader], a.split)
 	}
 	src.known, src.final = true, src.final || final
+	if m.undiscovered() == nil {
+		m.schedEvent(time.Now(), sched.Checked{})
+	}
 	for r := range added {
 		src.splits[r] = append(src.splits[r], added[r]...)
 		e := m.sched.Execution(src.vertex, r)
@@ -176,6 +180,17 @@ func (m *master) onSplits(src *source, found []assigned, final bool) {
 		}}})
 	}
 	m.log.Info("found splits", "source", src.node.Title(), "splits", len(found), "final", final)
+}
+
+// undiscovered returns a source whose first discovery is not over, or nil. Before that nothing is deployed,
+// so that a source that can't be read is what the job fails by, and not what its tasks stumble over meanwhile.
+func (m *master) undiscovered() *source {
+	for _, src := range m.sources {
+		if !src.known {
+			return src
+		}
+	}
+	return nil
 }
 
 func pbSplits(splits []flow.Split) []*ctlpb.Split {

@@ -226,7 +226,11 @@ func (m *master) outlook(now time.Time) string {
 	s := m.slots.Supply()
 	parts := []string{fmt.Sprintf("%d of %s free on %s", s.Free, count(s.Slots, "slot"), count(s.Alive+s.Probation, "agent"))}
 	if s.Starting > 0 {
-		parts = append(parts, fmt.Sprintf("%s starting, for up to %v", count(s.Starting, "agent"), now.Sub(s.Since).Round(time.Second)))
+		starting := count(s.Starting, "agent") + " starting"
+		if age := now.Sub(s.Since).Round(time.Second); age > 0 {
+			starting += fmt.Sprintf(" for up to %v", age)
+		}
+		parts = append(parts, starting)
 	}
 	if s.Asked > 0 {
 		parts = append(parts, count(s.Asked, "agent")+" asked for and not granted")

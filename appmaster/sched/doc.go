@@ -11,6 +11,8 @@
 //
 //	Created, Waiting, Running, Restarting ── Cancel ──> Canceling ── all tasks ended ──> Canceled
 //
+// A job that is started as Held stays Waiting, even with slots, until it was Checked: what its sources read is there.
+//
 // # A task
 //
 //	Created ──> Scheduled ──> Deploying ──> Running ──> Finished

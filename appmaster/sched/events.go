@@ -10,7 +10,12 @@ import (
 type Event interface{ event() }
 
 // Start begins the job.
-type Start struct{}
+type Start struct {
+	Held bool // no task is deployed before Checked has come: slots are asked for meanwhile
+}
+
+// Checked says that what the job needs from outside is there, so that a job that was started as Held may be deployed.
+type Checked struct{}
 
 // Granted answers RequestSlots: Slots[i] is for Slots[i] of the request.
 type Granted struct {
@@ -44,6 +49,7 @@ type Fail struct{ Failure cluster.Failure }
 type Cancel struct{ Reason string }
 
 func (Start) event()       {}
+func (Checked) event()     {}
 func (Granted) event()     {}
 func (Refused) event()     {}
 func (TaskChanged) event() {}
@@ -140,7 +146,7 @@ type State uint8
 // States of a job.
 const (
 	Created    State = iota // nothing was done yet
-	Waiting                 // for slots
+	Waiting                 // for slots, and to be checked
 	Running                 // every task was deployed
 	Failing                 // stops its tasks after a failure
 	Restarting              // waits until it may try again

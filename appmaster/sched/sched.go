@@ -46,6 +46,7 @@ type Machine struct {
 	cause    *Cause
 	deadline time.Time // when to give up agents, or to restart
 	gaveUp   bool
+	held     bool // Checked has not come: nothing is deployed
 }
 
 // group is a slot sharing group: as many slots as its widest vertex has subtasks.
@@ -129,7 +130,13 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 	switch ev := ev.(type) {
 	case Start:
 		if m.state == Created {
+			m.held = ev.Held
 			return m.request(now)
+		}
+	case Checked:
+		if m.held {
+			m.held = false
+			return m.begin(now)
 		}
 	case Granted:
 		return m.onGranted(now, ev)
@@ -193,6 +200,13 @@ func (m *Machine) request(now time.Time) []Effect {
 	return []Effect{m.become(now, Waiting), r}
 }
 
+// again asks for other slots than those that are there, of which some were lost.
+func (m *Machine) again(now time.Time) []Effect {
+	release := ReleaseSlots{allocations(m.slots)}
+	m.slots = nil
+	return append([]Effect{release}, m.request(now)[1:]...) // it stays Waiting
+}
+
 func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
 	if m.state != Waiting || ev.Bulk != m.bulk {
 		return []Effect{ReleaseSlots{allocations(ev.Slots)}} // withdrawn meanwhile
@@ -201,6 +215,14 @@ func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
 	m.previous = make([]cluster.SlotID, len(m.slots))
 	for i := range m.slots {
 		m.previous[i] = m.slots[i].ID
+	}
+	return m.begin(now)
+}
+
+// begin deploys every task, once the slots are there and the job is not held.
+func (m *Machine) begin(now time.Time) []Effect {
+	if m.held || m.state != Waiting || m.slots == nil {
+		return nil
 	}
 	m.share()
 	for i := range m.execs {
@@ -265,6 +287,9 @@ func (m *Machine) causeOf(now time.Time, i int, f cluster.Failure) Cause {
 }
 
 func (m *Machine) onAgentLost(now time.Time, ev AgentLost) []Effect {
+	if m.state == Waiting && slices.ContainsFunc(m.slots, func(s cluster.Slot) bool { return s.ID.Agent == ev.Agent }) {
+		return m.again(now) // nothing ran yet: others will do
+	}
 	f := cluster.Failure{Kind: cluster.Lost, Message: fmt.Sprintf("agent %s was lost: %s", ev.Agent, ev.Reason), Peer: string(ev.Agent)}
 	hit := false
 	for _, i := range m.byAgent[ev.Agent] {

@@ -22,7 +22,8 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 //
 //	new [restarts=0] [cancel=30s]        the job is in the input, one vertex a line:
 //	  NAME PARALLELISM [group=G] [co=C] [from=NAME:KIND]…
-//	start
+//	start [held]
+//	checked
 //	grant BULK AGENT*SLOTS…              slots of agents, in the order of the request
 //	refuse BULK
 //	task VERTEX.SUBTASK STATE [KIND] [attempt=0]…
@@ -135,7 +136,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return fmt.Sprintf("needs %d slots\n", s.m.Slots())
 	case "start":
-		out = s.m.Handle(s.now, Start{})
+		out = s.m.Handle(s.now, Start{Held: slices.Contains(words, "held")})
+	case "checked":
+		out = s.m.Handle(s.now, Checked{})
 	case "grant":
 		ev := Granted{Bulk: atoi(words[0])}
 		for _, w := range words[1:] {

@@ -25,6 +25,9 @@ func (m *Machine) Cause() *Cause {
 // Counts returns how many tasks of a vertex are in each state.
 func (m *Machine) Counts(vertex int) [cluster.Failed + 1]int { return m.byState[vertex] }
 
+// HasSlots reports whether the present attempt has its slots.
+func (m *Machine) HasSlots() bool { return len(m.slots) > 0 }
+
 // Slots returns how many slots the job needs.
 func (m *Machine) Slots() int {
 	n := 0
