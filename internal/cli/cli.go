@@ -92,6 +92,7 @@ func (s *session) root() *cobra.Command {
 
 Where a job runs and with what is configuration, not code: see "` + s.env.Program + ` config".`,
 		Args:              cobra.ArbitraryArgs,
+		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -111,6 +112,7 @@ Where a job runs and with what is configuration, not code: see "` + s.env.Progra
 	root.AddCommand(s.verbs()...)
 	root.AddCommand(exitCodesTopic())
 	root.SetUsageTemplate(usageTemplate)
+	root.SetVersionTemplate("heddle {{.Version}}\n")
 	return root
 }
 

@@ -26,6 +26,13 @@ func (s *session) addOptionFlags(root *cobra.Command) {
 		}
 		flag.DefValue = o.Default
 		flag.Hidden = !o.Common
+		if o.Type == conf.Enum {
+			values := o.Values
+			// The error would be that the flag is not there.
+			_ = root.RegisterFlagCompletionFunc(o.Name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				return values, cobra.ShellCompDirectiveNoFileComp
+			})
+		}
 	}
 }
 

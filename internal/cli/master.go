@@ -111,7 +111,7 @@ func agentsConfig(c *conf.Config) slotmgr.Config {
 	return slotmgr.Config{
 		SlotsPerAgent:    c.Int("agent.slots"),
 		MinAgents:        c.Int("agents"),
-		MaxAgents:        c.Int("agents.max"),
+		MaxAgents:        mostAgents(c),
 		EvenlySpread:     c.Text("slot.selection") == "evenly-spread",
 		RegisterTimeout:  c.Duration("agent.register-timeout"),
 		HeartbeatTimeout: c.Duration("agent.heartbeat-timeout"),

@@ -62,11 +62,33 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 		}
 		return s.runInProcess(ctx, c, job, plan, f)
 	}
-	if need, have := plan.Slots(), c.Int("agents")*c.Int("agent.slots"); need > have {
-		return precondition(fmt.Errorf("the job needs %d slots, but %d agents of %d slots have %d", need, c.Int("agents"), c.Int("agent.slots"), have),
-			fmt.Sprintf("set --agents %d, or --agent.slots, or a smaller --parallelism", (need+c.Int("agent.slots")-1)/c.Int("agent.slots")))
+	if err := enoughAgents(plan, c); err != nil {
+		return err
 	}
 	return s.runLocal(ctx, c, plan, text, f, times)
+}
+
+// localAgents is how many agents the target local starts at most where agents.max sets no limit:
+// beyond it, a typing error in a parallelism is likelier than such a host.
+const localAgents = 64
+
+// mostAgents is the limit on agents of this host.
+func mostAgents(c *conf.Config) int {
+	if n := c.Int("agents.max"); n > 0 {
+		return n
+	}
+	return max(localAgents, c.Int("agents"))
+}
+
+// enoughAgents refuses a job that can't get its slots from as many agents as there may be.
+func enoughAgents(plan *jobgraph.Graph, c *conf.Config) error {
+	slots, most := c.Int("agent.slots"), mostAgents(c)
+	need := (plan.Slots() + slots - 1) / slots
+	if need <= most {
+		return nil
+	}
+	return precondition(fmt.Errorf("the job needs %d slots, but at most %d agents of %d slots may be started", plan.Slots(), most, slots),
+		fmt.Sprintf("set --agents.max %d, a larger --agent.slots, or a smaller parallelism", need))
 }
 
 // runLocal runs the job as processes of this host.

@@ -143,6 +143,23 @@ func TestRunRefusesAnotherGraph(t *testing.T) {
 	w.start("run").expect(5, "the ApplicationMaster builds another job graph than the client")
 }
 
+func TestRunNeedsTooMuch(t *testing.T) {
+	w := newWorld(t)
+	w.start("run", w.endless(), "--parallelism", "5", "--agents.max", "2").expect(3, "needs 5 slots, but at most 2 agents of 2 slots", "--agents.max 3")
+	if _, err := os.Stat(w.state); err == nil {
+		t.Error("something was started")
+	}
+}
+
+func TestRunStartsMoreAgents(t *testing.T) {
+	w := newWorld(t)
+	out := filepath.Join(w.dir, "out")
+	w.start("run", w.wordJob(w.file("in.txt", text), out), "--parallelism", "5", "--agents", "1").expect(0)
+	if got := counted(t, out); !maps.Equal(got, words) {
+		t.Errorf("counted %v, want %v", got, words)
+	}
+}
+
 func TestRunStdout(t *testing.T) {
 	w := newWorld(t)
 	job := w.file("lines.yaml", fmt.Sprintf("name: lines\nsource: { file: { path: %q, format: text } }\nsink: { stdout: { format: text } }\n", w.file("in.txt", text)))

@@ -18,6 +18,8 @@ const (
 	failLines  = 10               // of a log, in an error
 )
 
+var errSilent = fmt.Errorf("the ApplicationMaster did not listen within %s", startLimit)
+
 // running is an application whose ApplicationMaster is a child of this process.
 type running struct {
 	s        *session
@@ -59,7 +61,7 @@ func (r *running) detach(ctx context.Context) error {
 		}
 		if time.Now().After(deadline) {
 			r.master.kill()
-			return r.failure(fmt.Errorf("the ApplicationMaster did not listen within %s", startLimit))
+			return r.failure(errSilent)
 		}
 	}
 }
@@ -102,6 +104,9 @@ func (r *running) attend(ctx context.Context, limit time.Duration) error {
 		case <-poll.C:
 			if r.look(ctx) {
 				poll.Reset(r.progress.interval())
+			} else if r.client.web == "" && time.Since(r.progress.begun) > startLimit {
+				r.master.kill()
+				return r.failure(errSilent)
 			}
 		}
 	}
