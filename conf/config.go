@@ -53,6 +53,7 @@ func (v Value) Origin() string {
 type Config struct {
 	registry *Registry
 	values   map[string]Value // those not at their default
+	warnings []string
 }
 
 // New returns a configuration with every option at its default.
@@ -77,6 +78,9 @@ func (c *Config) Set(name, text string, layer Layer, where string) error {
 	c.values[name] = Value{Option: o, Text: canonical, Layer: layer, Where: where}
 	return nil
 }
+
+// Warnings says what should be mended though it works.
+func (c *Config) Warnings() []string { return c.warnings }
 
 // Value returns the value of an option with its origin, and whether there is such an option.
 func (c *Config) Value(name string) (Value, bool) {

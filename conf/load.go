@@ -54,6 +54,7 @@ func Load(r *Registry, src Sources) (*Config, error) {
 		if err := c.SetYAML(file.path, data); err != nil {
 			errs = append(errs, err)
 		}
+		c.checkMode(file.path)
 	}
 	errs = append(errs, c.setEnviron(src)...)
 	for _, f := range src.Flags {
@@ -69,6 +70,19 @@ func Load(r *Registry, src Sources) (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// checkMode warns of a file with secrets that everybody can read.
+func (c *Config) checkMode(path string) {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o004 == 0 {
+		return
+	}
+	for name := range c.Secrets() {
+		if v := c.values[name]; strings.HasPrefix(v.Where, path+":") {
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: every user of this host can read the secret %s; chmod 600 %s", v.Where, name, path))
+		}
+	}
 }
 
 func (c *Config) setEnviron(src Sources) (errs []error) {

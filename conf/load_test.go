@@ -116,6 +116,20 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
+func TestSecretInAReadableFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.yaml")
+	write(t, file, "kafka.password: hunter2\n")
+	for mode, want := range map[os.FileMode]int{0o600: 0, 0o640: 0, 0o644: 1} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(testRegistry(t), Sources{File: file})
+		if err != nil || len(c.Warnings()) != want {
+			t.Errorf("mode %o: Load = %v with warnings %q, want %d", mode, err, c.Warnings(), want)
+		}
+	}
+}
+
 func TestRestore(t *testing.T) {
 	r := testRegistry(t)
 	c := New(r)

@@ -85,3 +85,22 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is accepted has a canonical text that is accepted and its own canonical text.
+func FuzzCanonical(f *testing.F) {
+	for _, s := range []string{"", "1", "1.5GiB", "7d", "1h30m", "-3", "a,b", "true", "1e300k", "99999999999999999999", "+1d"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for typ := String; typ <= List; typ++ {
+			o := Option{Name: "x", Type: typ}
+			once, err := o.Canonical(text)
+			if err != nil {
+				continue
+			}
+			if twice, err := o.Canonical(once); err != nil || twice != once {
+				t.Errorf("Canonical(%s %q) = %q, but of that %q, %v", typ, text, once, twice, err)
+			}
+		}
+	})
+}

@@ -149,6 +149,9 @@ func (s *session) load() (*conf.Config, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
+	for _, w := range c.Warnings() {
+		fmt.Fprintln(s.env.Stderr, "heddle: warning: "+w)
+	}
 	return c, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-stream/heddle"
+	"github.com/heddle-stream/heddle/conf"
 )
 
 // outcome of a command run in process.
@@ -115,5 +116,25 @@ func TestTableIsPlainInAPipe(t *testing.T) {
 	}
 	if got, want := b.String(), "A   B\nüü  1\nz   22\n"; got != want {
 		t.Errorf("table on a terminal = %q, want %q", got, want)
+	}
+}
+
+// The demo must not try to authenticate to its own broker because the user's configuration does.
+func TestDemoConfig(t *testing.T) {
+	r, err := registry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := conf.New(r)
+	for name, text := range map[string]string{"kafka.sasl.mechanism": "PLAIN", "kafka.sasl.password": "hunter2", "kafka.tls.enabled": "true", "kafka.brokers": "prod:9092"} {
+		if err := c.Set(name, text, conf.FromEnvironment, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := demoConfig(c, "127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	if c.Text("kafka.sasl.mechanism") != "" || len(c.Secrets()) > 0 || c.Bool("kafka.tls.enabled") || c.List("kafka.brokers")[0] != "127.0.0.1:1" || c.Int("parallelism") != 4 {
+		t.Errorf("the demo runs with\n%s", c.AppendYAML(nil))
 	}
 }

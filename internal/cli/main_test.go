@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/bench"
+	"go.uber.org/goleak"
 )
 
 // Variables that make the test's own program what a test needs as a process of its own.
@@ -26,7 +27,7 @@ const (
 // TestMain lets this program be every role of the applications that the tests start.
 func TestMain(m *testing.M) {
 	if os.Getenv("HEDDLE_ROLE") == "" && os.Getenv(bench.RoleEnv) == "" && os.Getenv(testMain) == "" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m) // exits
 	}
 	var job *heddle.Job
 	if os.Getenv(testJob) != "" {

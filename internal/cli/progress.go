@@ -24,6 +24,7 @@ type progress struct {
 	last    string // what was said last
 	spoken  time.Time
 	onLine  bool // the terminal's line is in use
+	held    bool // the job runs, but something holds it up
 	state   string
 	figures figures
 	past    []figures // of the last seconds, oldest first
@@ -148,8 +149,20 @@ func (p *progress) show(snap *appmaster.Snapshot, c *client) {
 		}
 		p.waiting("for " + what)
 	default:
+		p.trouble(snap.Waiting)
 		p.update(p.line(snap), isNew)
 	}
+}
+
+// trouble tells what holds a running job up, when it begins and when it is over.
+func (p *progress) trouble(now string) {
+	switch {
+	case now != "" && !p.held:
+		p.say(p.app + ": held up by " + now)
+	case now == "" && p.held:
+		p.say(p.app + ": goes on")
+	}
+	p.held = now != ""
 }
 
 func (p *progress) line(snap *appmaster.Snapshot) string {
