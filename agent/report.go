@@ -25,7 +25,7 @@ func reportOf(t *task.Task) *ctlpb.TaskReport {
 		p.Operators = append(p.Operators, &ctlpb.OperatorReport{Node: int32(o.Node), Counters: o.Counters})
 	}
 	for _, s := range r.Splits {
-		p.Splits = append(p.Splits, &ctlpb.SplitReport{Id: s.ID, Position: s.Position, End: s.End})
+		p.Splits = append(p.Splits, &ctlpb.SplitReport{Id: s.ID, Position: s.Position, End: s.End, Trouble: s.Trouble})
 	}
 	return p
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-stream/heddle/appmaster/sched"
 	"github.com/heddle-stream/heddle/appmaster/slotmgr"
 	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
 )
 
 // publish makes a new Snapshot of the loop's state.
@@ -66,6 +67,7 @@ func (m *master) waiting(now time.Time, state sched.State) string {
 		if n, all := open(cluster.Deploying); n > 0 {
 			return fmt.Sprintf("%d of %d tasks to open", n, all)
 		}
+		return m.trouble()
 	case sched.Failing, sched.Canceling:
 		n, all := open(cluster.Canceling)
 		return fmt.Sprintf("%d of %d tasks to stop", n, all)
@@ -73,6 +75,27 @@ func (m *master) waiting(now time.Time, state sched.State) string {
 		return "the delay before the next attempt"
 	}
 	return ""
+}
+
+// trouble says which splits can't be read for now, and why the first of them can't; "" if all can.
+func (m *master) trouble() string {
+	n, text := 0, ""
+	for _, src := range m.sources {
+		for r := range src.splits {
+			for _, s := range m.reports[src.vertex][r].GetSplits() {
+				if s.GetTrouble() == "" {
+					continue
+				}
+				if n++; n == 1 {
+					text = fmt.Sprintf("%s of source %s: %s", s.GetId(), src.node.Title(), s.GetTrouble())
+				}
+			}
+		}
+	}
+	if n > 1 {
+		text += fmt.Sprintf(" (and %d more splits)", n-1)
+	}
+	return text
 }
 
 func (m *master) causeView() *Cause {
@@ -212,16 +235,16 @@ func lostView(id cluster.AgentID, a *agentRecord) Agent {
 func (m *master) sourceView(src *source) Source {
 	out := Source{Vertex: src.vertex, Name: src.node.Title(), Final: src.final, Splits: []Split{}}
 	for r, splits := range src.splits {
-		at := map[string][2]int64{}
+		at := map[string]*ctlpb.SplitReport{}
 		for _, s := range m.reports[src.vertex][r].GetSplits() {
-			at[s.GetId()] = [2]int64{s.GetPosition(), s.GetEnd()}
+			at[s.GetId()] = s
 		}
 		for _, s := range splits {
-			p, ok := at[s.ID]
-			if !ok {
-				p = [2]int64{-1, -1}
+			view := Split{ID: s.ID, Subtask: r, Position: -1, End: -1}
+			if p := at[s.ID]; p != nil {
+				view.Position, view.End, view.Trouble = p.GetPosition(), p.GetEnd(), p.GetTrouble()
 			}
-			out.Splits = append(out.Splits, Split{ID: s.ID, Subtask: r, Position: p[0], End: p[1]})
+			out.Splits = append(out.Splits, view)
 		}
 	}
 	slices.SortFunc(out.Splits, func(a, b Split) int { return cmp.Or(len(a.ID)-len(b.ID), cmp.Compare(a.ID, b.ID)) })

@@ -135,8 +135,9 @@ type Source struct {
 type Split struct {
 	ID       string `json:"id"`
 	Subtask  int    `json:"subtask"`
-	Position int64  `json:"position"` // next to be read; -1: unknown
-	End      int64  `json:"end"`      // where the input ends for now; -1: unknown
+	Position int64  `json:"position"`          // next to be read; -1: unknown
+	End      int64  `json:"end"`               // where the input ends for now; -1: unknown
+	Trouble  string `json:"trouble,omitempty"` // why it can't be read for now
 }
 
 // Warning is a fault that was survived.

@@ -100,7 +100,7 @@ func (r *reader) NoMoreSplits() error {
 func (r *reader) Splits() []flow.SplitStatus {
 	out := make([]flow.SplitStatus, len(r.splits))
 	for i, s := range r.splits {
-		out[i] = flow.SplitStatus{ID: s.id, Position: s.pos, End: s.target.High()}
+		out[i] = flow.SplitStatus{ID: s.id, Position: s.pos, End: s.target.High(), Trouble: s.target.Trouble()}
 	}
 	return out
 }

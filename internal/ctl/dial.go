@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,6 +27,7 @@ const MaxMessage = 64 << 20
 // JoinOptions tune Join.
 type JoinOptions struct {
 	Wait       time.Duration // how long to try; 0 means 20 s
+	Refused    time.Duration // how long to try while the host refuses connections: nobody listens there; 0 means Wait
 	BackoffMax time.Duration // the longest pause between two tries; 0 means 1 s
 	Queue      int           // messages that may wait to be sent; 0 means 1024
 }
@@ -64,9 +68,11 @@ func Join(ctx context.Context, s AgentSecrets, reg *ctlpb.Register, opt JoinOpti
 	if err != nil {
 		return nil, nil, err
 	}
+	dial := &dialer{}
 	conn, err := grpc.NewClient("passthrough:///"+s.MasterAddr,
 		grpc.WithTransportCredentials(credentials.NewTLS(conf)),
 		grpc.WithNoProxy(),
+		grpc.WithContextDialer(dial.dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: opt.BackoffMax},
@@ -75,7 +81,7 @@ func Join(ctx context.Context, s AgentSecrets, reg *ctlpb.Register, opt JoinOpti
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot dial the ApplicationMaster at %s: %w", s.MasterAddr, err)
 	}
-	sess, answer, err := join(ctx, conn, reg, opt)
+	sess, answer, err := join(ctx, conn, dial, reg, opt)
 	if err != nil {
 		_ = conn.Close()
 		if refused, ok := errors.AsType[*RefusedError](err); ok {
@@ -90,6 +96,9 @@ func (o JoinOptions) defaults() JoinOptions {
 	if o.Wait == 0 {
 		o.Wait = 20 * time.Second
 	}
+	if o.Refused == 0 {
+		o.Refused = o.Wait
+	}
 	if o.BackoffMax == 0 {
 		o.BackoffMax = time.Second
 	}
@@ -99,14 +108,27 @@ func (o JoinOptions) defaults() JoinOptions {
 	return o
 }
 
-func join(ctx context.Context, conn *grpc.ClientConn, reg *ctlpb.Register, opt JoinOptions) (*Session, *ctlpb.Registered, error) {
+// dialer connects, and remembers whether the last try was refused: the host is there, but nobody listens.
+type dialer struct{ refused atomic.Bool }
+
+func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	d.refused.Store(errors.Is(err, syscall.ECONNREFUSED))
+	return c, err
+}
+
+func join(ctx context.Context, conn *grpc.ClientConn, dial *dialer, reg *ctlpb.Register, opt JoinOptions) (*Session, *ctlpb.Registered, error) {
 	ctx, stop := context.WithTimeout(ctx, opt.Wait)
 	defer stop()
 	pause := 50 * time.Millisecond
+	began := time.Now()
 	for {
 		sess, answer, err := introduce(ctx, conn, reg, opt)
 		if err == nil || status.Code(err) != codes.Unavailable {
 			return sess, answer, err
+		}
+		if dial.refused.Load() && time.Since(began) >= opt.Refused {
+			return nil, nil, err
 		}
 		select {
 		case <-ctx.Done():

@@ -70,6 +70,8 @@ type SplitStatus struct {
 	ID       string
 	Position int64 // next offset, line or byte to be read; -1 unknown
 	End      int64 // where the input ends for now; -1 unknown
+	// Trouble is why the split can't be read for now, though the reader keeps trying; "" if all is well.
+	Trouble string
 }
 
 // Reader reads splits into typed batches. Connectors implement it (as heddle.Reader).

@@ -22,6 +22,7 @@ type Target struct {
 
 	high    atomic.Int64 // end of what can be read for now, -1 unknown
 	healthy atomic.Bool  // its leader answered since it was last lost
+	trouble atomic.Pointer[string]
 
 	// Owned by the Puller's loop.
 	since time.Time // of the first failure after it was last healthy; zero: none
@@ -37,6 +38,14 @@ func NewTarget(tp TP, start, stop int64) *Target {
 
 // High is the end of what can be read for now: the high watermark, or the last stable offset where only committed data is read; -1 unknown.
 func (t *Target) High() int64 { return t.high.Load() }
+
+// Trouble is why the partition can't be read for now; "" if its leader answers.
+func (t *Target) Trouble() string {
+	if s := t.trouble.Load(); s != nil {
+		return *s
+	}
+	return ""
+}
 
 // DataLoss says what to do when the offset to be read does not exist any more.
 type DataLoss uint8
@@ -157,6 +166,7 @@ func (p *Puller) answered(t *Target, high, stable int64) {
 	}
 	t.high.Store(high)
 	if !t.healthy.Swap(true) {
+		t.trouble.Store(nil)
 		notify(p.kick)
 	}
 }
@@ -233,6 +243,8 @@ func (p *Puller) retry(t target, err error, now time.Time) {
 	if _, moved := errors.AsType[sarama.KError](err); t.tries < 2 && (moved || errors.Is(err, errHungUp)) {
 		return // a leader that moved, or a connection that the broker ended in good order, is no trouble yet
 	}
+	text := err.Error()
+	t.trouble.Store(&text)
 	p.warn(t, err, now)
 }
 

@@ -135,7 +135,6 @@ func faultJob(t *testing.T, b *testbed.Bed, k *testbed.Kafka, extra ...string) *
 	job := b.File("copy.yaml", `name: copy
 source: { kafka: { topics: [lines], format: text } }
 steps:
-  - key_by: line
   - dedupe: { by: [line], within: 1h }
 sink: { kafka: { topic: copy, format: { text: "{line}" } } }
 `)
@@ -225,7 +224,7 @@ func TestBrokerAway(t *testing.T) {
 	p := faultJob(t, b, k)
 	k.Kill()
 	b.Eventually("the output tells that the broker is away", 15*time.Second, func() error {
-		if !strings.Contains(p.Output(), k.Bootstrap) {
+		if !strings.Contains(p.Output(), "held up by") || !strings.Contains(p.Output(), k.Bootstrap) {
 			return fmt.Errorf("not yet:\n%s", p.Tail(20))
 		}
 		return nil

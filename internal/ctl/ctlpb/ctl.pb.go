@@ -1663,6 +1663,7 @@ type SplitReport struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Position      int64                  `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
 	End           int64                  `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
+	Trouble       string                 `protobuf:"bytes,4,opt,name=trouble,proto3" json:"trouble,omitempty"` // why it can't be read for now; "" if all is well
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1716,6 +1717,13 @@ func (x *SplitReport) GetEnd() int64 {
 		return x.End
 	}
 	return 0
+}
+
+func (x *SplitReport) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
 }
 
 type AgentStats struct {
@@ -1953,11 +1961,12 @@ const file_ctl_proto_rawDesc = "" +
 	"\bcounters\x18\x02 \x03(\v2(.heddle.ctl.OperatorReport.CountersEntryR\bcounters\x1a;\n" +
 	"\rCountersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"K\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"e\n" +
 	"\vSplitReport\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x10\n" +
-	"\x03end\x18\x03 \x01(\x03R\x03end\"\x84\x02\n" +
+	"\x03end\x18\x03 \x01(\x03R\x03end\x12\x18\n" +
+	"\atrouble\x18\x04 \x01(\tR\atrouble\"\x84\x02\n" +
 	"\n" +
 	"AgentStats\x12\x10\n" +
 	"\x03rss\x18\x01 \x01(\x03R\x03rss\x12\x12\n" +
