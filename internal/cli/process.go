@@ -106,7 +106,7 @@ func (m *master) close(grace time.Duration) {
 func (m *master) exit() string {
 	if e, ok := errors.AsType[*exec.ExitError](m.err); ok {
 		if status, ok := e.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			return "killed by signal " + status.Signal().String()
+			return fmt.Sprintf("killed by signal %d (%s)", int(status.Signal()), status.Signal())
 		}
 		return fmt.Sprintf("exit code %d", e.ExitCode())
 	}

@@ -221,7 +221,7 @@ func TestKillMaster(t *testing.T) {
 	in := w.start("run", w.endless(), "--parallelism", "4")
 	app, _ := w.running()
 	killMaster(t, app)
-	in.expect(5, "heddle: the ApplicationMaster died: killed by signal killed", "appmaster.log")
+	in.expect(5, "heddle: the ApplicationMaster died: killed by signal 9 (killed)", "appmaster.log")
 	w.gone()
 }
 
