@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/netstack/bufpool"
@@ -18,6 +19,9 @@ type channel struct {
 	sub       int
 	key       connKey
 	view      *view // if local
+
+	// window is the credit that the sender has or will have: what ledger.granted is, for the read loop to spend without a lock.
+	window atomic.Int32
 
 	// Guarded by gate.mu.
 	conn    *conn // nil until connected, and if local
@@ -87,6 +91,7 @@ func (g *Gate) receiveEvent(ch *channel, h wire.Header, payload []byte) {
 	n := ch.queue.len()
 	if h.Flags&wire.FlagEnd != 0 {
 		ch.whole = true
+		ch.window.Store(0)
 		g.account.Repay(ch.ledger.End())
 	}
 	switch {
@@ -170,7 +175,11 @@ func (ch *channel) announceLocked() grant {
 	if ch.dead || ch.conn == nil {
 		return grant{}
 	}
-	return grant{ch.conn, ch.id, ch.ledger.Announce()}
+	n := ch.ledger.Announce()
+	if n > 0 {
+		ch.window.Add(int32(n))
+	}
+	return grant{ch.conn, ch.id, n}
 }
 
 // borrowLocked gets floating segments for what the sender of ch has waiting.

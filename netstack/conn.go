@@ -94,10 +94,15 @@ func (c *conn) run() {
 }
 
 func (c *conn) readLoop() error {
+	step := c.stepProducer
 	if c.dialed {
-		return c.readConsumer()
+		step = c.stepConsumer
 	}
-	return c.readProducer()
+	for {
+		if err := step(); err != nil {
+			return err
+		}
+	}
 }
 
 // lock locks mu and reports true, unless the connection has failed.
@@ -147,13 +152,21 @@ func (c *conn) grant(id uint32, n int) {
 // is closing and b is the last batch.
 func (c *conn) next(b *batch) (done bool) {
 	for {
-		c.mu.Lock()
-		if c.err != nil || c.closing || len(c.control)+len(c.grants)+c.ready.len() > 0 {
-			break
+		done, ok := c.gather(b)
+		if ok {
+			return done
 		}
+		<-c.wake
+	}
+}
+
+// gather is next that, instead of waiting, reports that there is nothing and that wake will tell.
+func (c *conn) gather(b *batch) (done, ok bool) {
+	c.mu.Lock()
+	if c.err == nil && !c.closing && len(c.control)+len(c.grants)+c.ready.len() == 0 {
 		c.parked = true
 		c.mu.Unlock()
-		<-c.wake
+		return false, false
 	}
 	done = c.err != nil || c.closing
 	b.scratch = append(b.scratch, c.control...)
@@ -167,7 +180,7 @@ func (c *conn) next(b *batch) (done bool) {
 	if done {
 		b.scratch = wire.AppendHeader(b.scratch, wire.Header{Type: wire.Goodbye})
 		c.mu.Unlock()
-		return done
+		return true, true
 	}
 	for c.ready.len() > 0 && !b.full() {
 		v := c.ready.pop()
@@ -179,21 +192,27 @@ func (c *conn) next(b *batch) (done bool) {
 		}
 	}
 	c.mu.Unlock()
-	return done
+	return false, true
+}
+
+// send writes a batch and gives back what was in it.
+func (c *conn) send(b *batch) error {
+	err := b.write(c.nc)
+	if err == nil {
+		err = c.flush()
+	}
+	c.stack.pool.Put(b.segs...)
+	written(b.sent)
+	c.written.Add(uint64(b.bytes))
+	b.reset()
+	return err
 }
 
 func (c *conn) writeLoop() {
 	var b batch
 	for {
 		done := c.next(&b)
-		err := b.write(c.nc)
-		if err == nil {
-			err = c.flush()
-		}
-		c.stack.pool.Put(b.segs...)
-		written(b.sent)
-		c.written.Add(uint64(b.bytes))
-		b.reset()
+		err := c.send(&b)
 		switch {
 		case err != nil:
 			c.fail(fmt.Errorf("write: %w", err))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/netstack/credit"
 	"github.com/heddle-stream/heddle/netstack/wire"
 )
 
@@ -55,50 +56,48 @@ func (c *conn) channel(id uint32) *channel {
 	return c.channels[id]
 }
 
-// readConsumer is the read loop of the end that dialed.
-func (c *conn) readConsumer() error {
-	for {
-		h, err := c.rd.header()
-		if err != nil {
-			return err
-		}
-		if h.Type == wire.Data {
-			if err := c.readData(h); err != nil {
-				return err
-			}
-			continue
-		}
-		payload, err := c.rd.control(h.Length)
-		if err != nil {
-			return err
-		}
-		switch h.Type {
-		case wire.Event:
-			if ch := c.channel(h.Channel); ch != nil {
-				ch.gate.receiveEvent(ch, h, payload)
-			} else {
-				c.stack.stray.Add(1)
-			}
-		case wire.Backlog:
-			if ch := c.channel(h.Channel); ch != nil {
-				ch.gate.receiveBacklog(ch, h.Backlog)
-			} else {
-				c.stack.stray.Add(1)
-			}
-		default:
-			if err := c.common(h, payload); err != nil {
-				return err
-			}
-		}
+// stepConsumer reads one frame at the end that dialed, and acts on it.
+func (c *conn) stepConsumer() error {
+	h, err := c.rd.header()
+	if err != nil {
+		return err
 	}
+	if h.Type == wire.Data {
+		return c.readData(h)
+	}
+	payload, err := c.rd.control(h.Length)
+	if err != nil {
+		return err
+	}
+	switch h.Type {
+	case wire.Event:
+		if ch := c.channel(h.Channel); ch != nil {
+			ch.gate.receiveEvent(ch, h, payload)
+		} else {
+			c.stack.stray.Add(1)
+		}
+	case wire.Backlog:
+		if ch := c.channel(h.Channel); ch != nil {
+			ch.gate.receiveBacklog(ch, h.Backlog)
+		} else {
+			c.stack.stray.Add(1)
+		}
+	default:
+		return c.common(h, payload)
+	}
+	return nil
 }
 
-// readData reads a data frame's payload into a segment and hands it to its channel.
-// At most this one segment of a connection is filled before its credit is checked.
+// readData reads a data frame's payload into a segment and hands it to its channel. A frame without
+// credit fails the channel before a segment is taken for it: memory stays within what was granted.
 func (c *conn) readData(h wire.Header) error {
 	ch := c.channel(h.Channel)
 	if ch == nil {
 		c.stack.stray.Add(1)
+		return c.rd.discard(int(h.Length))
+	}
+	if ch.window.Add(-1) < 0 {
+		ch.gate.breach(ch, credit.ErrNoCredit)
 		return c.rd.discard(int(h.Length))
 	}
 	seg := c.stack.pool.Get()

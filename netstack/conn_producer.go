@@ -5,37 +5,33 @@ import (
 	"github.com/heddle-stream/heddle/netstack/wire"
 )
 
-// readProducer is the read loop of the end that listens.
-func (c *conn) readProducer() error {
-	for {
-		h, err := c.rd.header()
-		if err != nil {
-			return err
+// stepProducer reads one frame at the end that listens, and acts on it.
+func (c *conn) stepProducer() error {
+	h, err := c.rd.header()
+	if err != nil {
+		return err
+	}
+	if h.Type == wire.Data { // never sent this way
+		return wire.ErrFrame
+	}
+	payload, err := c.rd.control(h.Length)
+	if err != nil {
+		return err
+	}
+	switch h.Type {
+	case wire.Request:
+		return c.request(h.Channel, payload)
+	case wire.Credit:
+		return c.credit(payload)
+	case wire.Cancel, wire.Done:
+		if v := c.removeView(h.Channel); v != nil {
+			c.stack.leave(v, nil)
+		} else {
+			c.stack.stray.Add(1)
 		}
-		if h.Type == wire.Data { // never sent this way
-			return wire.ErrFrame
-		}
-		payload, err := c.rd.control(h.Length)
-		if err != nil {
-			return err
-		}
-		switch h.Type {
-		case wire.Request:
-			err = c.request(h.Channel, payload)
-		case wire.Credit:
-			err = c.credit(payload)
-		case wire.Cancel, wire.Done:
-			if v := c.removeView(h.Channel); v != nil {
-				c.stack.leave(v, nil)
-			} else {
-				c.stack.stray.Add(1)
-			}
-		default:
-			err = c.common(h, payload)
-		}
-		if err != nil {
-			return err
-		}
+		return nil
+	default:
+		return c.common(h, payload)
 	}
 }
 

@@ -66,11 +66,10 @@ func (s *Stack) NewGate(cfg GateConfig) (*Gate, error) {
 			return nil, &LocalError{Op: op, Kind: cluster.Invalid, Err: fmt.Errorf("channel %d has no proper partition and address", i)}
 		}
 		ch := &g.channels[i]
-		*ch = channel{
-			gate: g, index: i, partition: cc.Partition, sub: cc.Subpartition,
-			key:    connKey{cc.Addr, cc.ConnIndex % uint32(s.cfg.MaxConnections)},
-			ledger: credit.NewLedger(s.cfg.ExclusivePerChannel, s.cfg.MaxPerChannel),
-		}
+		ch.gate, ch.index, ch.partition, ch.sub = g, i, cc.Partition, cc.Subpartition
+		ch.key = connKey{cc.Addr, cc.ConnIndex % uint32(s.cfg.MaxConnections)}
+		ch.ledger = credit.NewLedger(s.cfg.ExclusivePerChannel, s.cfg.MaxPerChannel)
+		ch.window.Store(int32(s.cfg.ExclusivePerChannel))
 		if cc.Addr == s.Addr() {
 			ch.view = &view{local: ch, partition: cc.Partition, sub: cc.Subpartition}
 		} else {

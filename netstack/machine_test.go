@@ -1,0 +1,693 @@
+package netstack
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/testnet"
+	"github.com/heddle-stream/heddle/netstack/wire"
+)
+
+var (
+	machineSteps = flag.Int("machine.steps", 1_000_000, "steps of the protocol machine under random interleavings")
+	machineSeed  = flag.Uint64("machine.seed", 1, "seed of the interleavings")
+)
+
+// TestMachine drives the protocol step by step on one goroutine, in random order, over connections that are byte queues:
+// producers put, each end of each connection gathers a batch, writes it or reads one frame, consumers take, hold and
+// recycle, and now and then something is cancelled, fails or loses its connection. A plain model of what each channel
+// must bring is held against what comes, and the invariants against the machine's state.
+func TestMachine(t *testing.T) {
+	shapes := []Config{
+		{ExclusivePerChannel: 2, FloatingPerGate: 4, MaxPerChannel: 6, MaxPerSubpartition: 4},
+		{ExclusivePerChannel: -1, FloatingPerGate: 1, MaxPerChannel: 1, MaxPerSubpartition: 1},
+		{ExclusivePerChannel: -1, FloatingPerGate: 5, MaxPerChannel: 3, MaxPerSubpartition: 8},
+		{ExclusivePerChannel: 1, FloatingPerGate: -1, MaxPerSubpartition: 2},
+		{ExclusivePerChannel: 3, FloatingPerGate: 20, MaxConnections: 2},
+	}
+	for i, cfg := range shapes {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			m := newMachine(t, cfg, *machineSeed+uint64(i)<<32)
+			for m.step = 0; m.step < *machineSteps/len(shapes); m.step++ {
+				m.any()
+				if m.step%16 == 0 {
+					m.check()
+				}
+			}
+			m.drain()
+		})
+	}
+}
+
+// machine is the state of one run.
+type machine struct {
+	t      *testing.T
+	rnd    *rand.Rand
+	cfg    Config
+	a, b   *Stack // producers are at a; consumers at b, and some at a
+	links  []*link
+	groups []*group
+	made   int
+	step   int
+	got    int // items taken
+	faults int
+}
+
+// link is one connection: its two ends and what is on the way.
+type link struct {
+	index uint32
+	ends  [2]*end // consumer's, producer's
+	dead  bool
+}
+
+// end is one end of a connection, and what it will read.
+type end struct {
+	net.Conn
+	conn   *conn
+	peer   *end
+	in     []byte // unread
+	parts  []byte // written to this end, and not yet a whole frame
+	frames []sentFrame
+	batch  batch
+	loaded bool // batch was gathered and is to be written
+	asleep bool // gather found nothing and wake was not heard since
+	closed bool
+}
+
+// sentFrame is a frame on its way.
+type sentFrame struct {
+	h      wire.Header
+	grants []wire.Grant
+}
+
+func (e *end) Close() error                    { e.closed = true; return nil }
+func (e *end) SetDeadline(time.Time) error     { return nil }
+func (e *end) SetReadDeadline(time.Time) error { return nil }
+func (e *end) Read(b []byte) (int, error) {
+	if len(e.in) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, e.in)
+	e.in = e.in[n:]
+	return n, nil
+}
+
+func (e *end) Write(b []byte) (int, error) {
+	if e.closed || e.peer.closed {
+		return 0, net.ErrClosed
+	}
+	e.peer.in = append(e.peer.in, b...)
+	var fs []sentFrame
+	fs, e.peer.parts = parseFrames(append(e.peer.parts, b...))
+	e.peer.frames = append(e.peer.frames, fs...)
+	return len(b), nil
+}
+
+// parseFrames reads what whole frames b has.
+func parseFrames(b []byte) (fs []sentFrame, rest []byte) {
+	for len(b) >= wire.HeaderSize {
+		h, err := wire.ParseHeader(b, 1<<20)
+		if err != nil {
+			panic(err)
+		}
+		n := wire.HeaderSize + int(h.Length)
+		if len(b) < n {
+			break
+		}
+		f := sentFrame{h: h}
+		for p := b[wire.HeaderSize:n]; h.Type == wire.Credit && len(p) > 0; {
+			var g wire.Grant
+			if g, p, err = wire.ParseGrant(p); err != nil {
+				panic(err)
+			}
+			f.grants = append(f.grants, g)
+		}
+		fs = append(fs, f)
+		b = b[n:]
+	}
+	return fs, b
+}
+
+// group is producers and consumers that are all connected with each other.
+type group struct {
+	parts []*modelPart
+	gates []*modelGate
+	ended bool
+	bad   bool // something was cancelled, failed or lost: errors are expected
+}
+
+type modelPart struct {
+	p      *Partition
+	woken  bool
+	denied map[int]bool // subpartitions for which TryGet said no, and no wake came since
+}
+
+type modelGate struct {
+	g      *Gate
+	stack  *Stack
+	sub    int
+	woken  bool
+	asleep bool // Next found nothing
+	held   []Item
+	chans  []modelChannel
+	done   int
+	closed bool
+}
+
+// modelChannel is what a channel must still bring.
+type modelChannel struct {
+	due      []modelItem
+	priority []uint32
+	ended    bool
+}
+
+type modelItem struct {
+	kind byte // data, event, watermark, end
+	n    uint32
+}
+
+func newMachine(t *testing.T, cfg Config, seed uint64) *machine {
+	m := &machine{t: t, rnd: rand.New(rand.NewPCG(seed, 7))}
+	cfg.Auth, cfg.SegmentBytes, cfg.MemorySegments = Auth{Key: testKey}, 1024, 300
+	cfg.PartitionRequestTimeout, cfg.KeepaliveInterval, cfg.KeepaliveTimeout, cfg.IdleTimeout = time.Hour, time.Hour, 2*time.Hour, time.Hour
+	n := testnet.New()
+	for _, name := range []string{"a", "b"} {
+		cfg.Listener, cfg.Dial, cfg.Identity = n.Listen(name), n.Dial, name
+		s, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		if m.a == nil {
+			m.a = s
+		} else {
+			m.b = s
+		}
+	}
+	m.cfg = m.a.cfg
+	for i := range m.cfg.MaxConnections {
+		m.connect(uint32(i))
+	}
+	return m
+}
+
+// connect makes a connection, as if its handshake were done.
+func (m *machine) connect(index uint32) {
+	l := &link{index: index}
+	c, p := &end{}, &end{}
+	c.peer, p.peer = p, c
+	l.ends = [2]*end{c, p}
+	c.conn = newConn(m.b, c, &frameReader{nc: c, maxData: 1024}, true, "a")
+	p.conn = newConn(m.a, p, &frameReader{nc: p, maxData: 1024}, false, "b")
+	c.conn.key = connKey{m.a.Addr(), index}
+	m.b.dials.mu.Lock()
+	m.b.dials.entries[c.conn.key] = &dialEntry{conn: c.conn}
+	m.b.dials.mu.Unlock()
+	m.links = append(m.links, l)
+}
+
+func (m *machine) open() {
+	g := &group{}
+	m.made++
+	producers, consumers := 1+m.rnd.IntN(3), 1+m.rnd.IntN(3)
+	late := m.rnd.IntN(2) == 0 // consumers first
+	if !late {
+		m.openParts(g, producers, consumers)
+	}
+	for sub := range consumers {
+		mg := &modelGate{stack: m.b, sub: sub, chans: make([]modelChannel, producers)}
+		if m.rnd.IntN(4) == 0 {
+			mg.stack = m.a
+		}
+		cfg := GateConfig{Wake: func() { mg.woken = true }}
+		for i := range producers {
+			cfg.Channels = append(cfg.Channels, ChannelConfig{Partition: fmt.Sprint(m.made, "-", i), Subpartition: sub, Addr: m.a.Addr(), ConnIndex: m.rnd.Uint32()})
+		}
+		gate, err := mg.stack.NewGate(cfg)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		mg.g = gate
+		g.gates = append(g.gates, mg)
+	}
+	if late {
+		m.openParts(g, producers, consumers)
+	}
+	m.groups = append(m.groups, g)
+}
+
+func (m *machine) openParts(g *group, producers, consumers int) {
+	for i := range producers {
+		mp := &modelPart{denied: map[int]bool{}}
+		p, err := m.a.NewPartition(PartitionConfig{ID: fmt.Sprint(m.made, "-", i), Subpartitions: consumers, Wake: func() { mp.woken = true }})
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		mp.p = p
+		g.parts = append(g.parts, mp)
+	}
+}
+
+// any makes one random step.
+func (m *machine) any() {
+	if len(m.groups) == 0 || (len(m.groups) < 3 && m.rnd.IntN(500) == 0) {
+		m.open()
+	}
+	g := m.groups[m.rnd.IntN(len(m.groups))]
+	if (g.bad || g.ended) && m.rnd.IntN(20) == 0 {
+		m.finish(g)
+		return
+	}
+	switch k := m.rnd.IntN(1000); {
+	case k < 250:
+		m.produce(g)
+	case k < 500:
+		l := m.links[m.rnd.IntN(len(m.links))]
+		m.write(l, l.ends[m.rnd.IntN(2)])
+	case k < 720:
+		l := m.links[m.rnd.IntN(len(m.links))]
+		m.read(l, l.ends[m.rnd.IntN(2)])
+	case k < 880:
+		m.take(g, g.gates[m.rnd.IntN(len(g.gates))])
+	case k < 996:
+		m.recycle(g.gates[m.rnd.IntN(len(g.gates))])
+	case k < 999:
+		if g.ended || m.rnd.IntN(20) == 0 {
+			m.finish(g)
+		}
+	default:
+		if m.rnd.IntN(20) == 0 {
+			m.fault(g)
+		}
+	}
+}
+
+func (m *machine) produce(g *group) {
+	i, sub := m.rnd.IntN(len(g.parts)), m.rnd.IntN(len(g.gates))
+	mp := g.parts[i]
+	mc := &g.gates[sub].chans[i]
+	n := uint32(m.rnd.Uint32())
+	payload := binary.LittleEndian.AppendUint32(nil, n)
+	if g.ended {
+		return
+	}
+	event := func(kind byte, opt EventOptions) bool {
+		err := mp.p.Event(sub, append([]byte{kind}, payload...), opt)
+		if err != nil && !g.bad {
+			m.t.Fatalf("step %d: event: %v", m.step, err)
+		}
+		return err == nil
+	}
+	switch m.rnd.IntN(8) {
+	case 0:
+		if event('e', EventOptions{}) {
+			mc.due = append(mc.due, modelItem{'e', n})
+		}
+	case 1:
+		if event('w', EventOptions{Coalesce: true}) {
+			mc.due = append(mc.due, modelItem{'w', n})
+		}
+	case 2:
+		if m.rnd.IntN(10) == 0 && event('p', EventOptions{Priority: true}) {
+			mc.priority = append(mc.priority, n)
+		}
+	default:
+		if mp.woken {
+			clear(mp.denied)
+		}
+		mp.woken = false
+		seg := mp.p.TryGet(sub)
+		if seg == nil {
+			if mp.p.Err() == nil {
+				mp.denied[sub] = true
+			} else if !g.bad {
+				m.t.Fatalf("step %d: partition failed: %v", m.step, mp.p.Err())
+			}
+			return
+		}
+		delete(mp.denied, sub)
+		b := append(seg.Bytes()[:0], payload...)
+		for j := range m.rnd.IntN(200) {
+			b = append(b, byte(n)+byte(j))
+		}
+		if err := mp.p.Put(sub, seg, len(b)); err == nil {
+			mc.due = append(mc.due, modelItem{'d', n})
+		} else if !g.bad {
+			m.t.Fatalf("step %d: put: %v", m.step, err)
+		}
+	}
+}
+
+// write gathers a batch at e, or writes the one that was gathered.
+func (m *machine) write(l *link, e *end) {
+	if l.dead {
+		return
+	}
+	if e.loaded {
+		e.loaded = false
+		if err := e.conn.send(&e.batch); err != nil {
+			m.t.Fatalf("step %d: write: %v", m.step, err)
+		}
+		return
+	}
+	select {
+	case <-e.conn.wake:
+		e.asleep = false
+	default:
+	}
+	if e.asleep {
+		return
+	}
+	_, e.loaded = e.conn.gather(&e.batch)
+	e.asleep = !e.loaded
+}
+
+// read has e read one frame, if there is a whole one.
+func (m *machine) read(l *link, e *end) {
+	if l.dead || len(e.frames) == 0 {
+		return
+	}
+	e.frames = e.frames[1:]
+	step := e.conn.stepProducer
+	if e.conn.dialed {
+		step = e.conn.stepConsumer
+	}
+	if err := step(); err != nil {
+		m.t.Fatalf("step %d: read: %v", m.step, err)
+	}
+}
+
+func (m *machine) take(g *group, mg *modelGate) {
+	if mg.closed || (mg.asleep && !mg.woken) {
+		return
+	}
+	mg.woken, mg.asleep = false, false
+	it, ok, err := mg.g.Next()
+	switch {
+	case err != nil && g.bad:
+		m.closeGate(mg)
+		return
+	case err != nil:
+		m.t.Fatalf("step %d: gate: %v", m.step, err)
+	case !ok:
+		mg.asleep = true
+		return
+	}
+	m.got++
+	mc := &mg.chans[it.Channel]
+	if mc.ended {
+		m.t.Fatalf("step %d: item after the end", m.step)
+	}
+	got := modelItem{'z', 0}
+	switch {
+	case it.End:
+	case it.Segment != nil:
+		got = modelItem{'d', binary.LittleEndian.Uint32(it.Payload)}
+		for j, c := range it.Payload[4:] {
+			if c != byte(got.n)+byte(j) {
+				m.t.Fatalf("step %d: payload is corrupt", m.step)
+			}
+		}
+		mg.held = append(mg.held, it)
+	default:
+		got = modelItem{it.Event[0], binary.LittleEndian.Uint32(it.Event[1:])}
+	}
+	if got.kind == 'p' {
+		if len(mc.priority) == 0 || mc.priority[0] != got.n {
+			m.t.Fatalf("step %d: priority event %d, want %v", m.step, got.n, mc.priority)
+		}
+		mc.priority = mc.priority[1:]
+		return
+	}
+	for got.kind == 'w' && len(mc.due) > 1 && mc.due[0] != got && mc.due[0].kind == 'w' && mc.due[1].kind == 'w' {
+		mc.due = mc.due[1:] // replaced by the next
+	}
+	if len(mc.due) == 0 || mc.due[0] != got {
+		m.t.Fatalf("step %d: got %c %d, want %v", m.step, got.kind, got.n, mc.due[:min(3, len(mc.due))])
+	}
+	mc.due = mc.due[1:]
+	if got.kind == 'z' {
+		if len(mc.due)+len(mc.priority) > 0 {
+			m.t.Fatalf("step %d: ended with %d items due", m.step, len(mc.due)+len(mc.priority))
+		}
+		mc.ended = true
+		if mg.done++; mg.done == len(mg.chans) {
+			for len(mg.held) > 0 {
+				m.recycle(mg)
+			}
+			m.closeGate(mg)
+		}
+	}
+}
+
+func (m *machine) recycle(mg *modelGate) {
+	if len(mg.held) == 0 {
+		return
+	}
+	i := m.rnd.IntN(len(mg.held))
+	mg.g.Recycle(mg.held[i])
+	mg.held = append(mg.held[:i], mg.held[i+1:]...)
+}
+
+func (m *machine) closeGate(mg *modelGate) {
+	if mg.closed {
+		return
+	}
+	mg.closed = true
+	mg.g.Close()
+	for len(mg.held) > 0 { // late, as a task may
+		m.recycle(mg)
+	}
+}
+
+// finish ends a group's partitions, and forgets the group once its consumers have taken all.
+func (m *machine) finish(g *group) {
+	if !g.ended {
+		g.ended = true
+		for i, mp := range g.parts {
+			for sub, mg := range g.gates {
+				if err := mp.p.event(sub, nil, wire.FlagEnd); err != nil && !g.bad {
+					m.t.Fatalf("step %d: end: %v", m.step, err)
+				}
+				mg.chans[i].due = append(mg.chans[i].due, modelItem{'z', 0})
+			}
+		}
+	}
+	for _, mg := range g.gates {
+		if !mg.closed {
+			return
+		}
+	}
+	for _, mp := range g.parts {
+		mp.p.mu.Lock()
+		left := mp.p.remaining
+		mp.p.mu.Unlock()
+		if left > 0 && !g.bad {
+			return // Done is on its way
+		}
+	}
+	for _, mp := range g.parts {
+		mp.p.Release()
+	}
+	for i := range m.groups {
+		if m.groups[i] == g {
+			m.groups = append(m.groups[:i], m.groups[i+1:]...)
+			break
+		}
+	}
+}
+
+// fault makes something go wrong.
+func (m *machine) fault(g *group) {
+	m.faults++
+	switch m.rnd.IntN(4) {
+	case 0:
+		g.bad = true
+		m.closeGate(g.gates[m.rnd.IntN(len(g.gates))])
+	case 1:
+		g.bad = true
+		g.parts[m.rnd.IntN(len(g.parts))].p.Fail(io.ErrNoProgress)
+	case 2:
+		g.bad = true
+		g.parts[m.rnd.IntN(len(g.parts))].p.Release()
+	case 3:
+		l := m.links[m.rnd.IntN(len(m.links))]
+		for _, g := range m.groups {
+			g.bad = true
+		}
+		m.cut(l)
+		m.connect(l.index)
+	}
+}
+
+func (m *machine) cut(l *link) {
+	l.dead = true
+	for _, e := range l.ends {
+		e.closed = true
+		e.conn.send(&e.batch) // fails, and gives its segments back
+		e.conn.fail(io.ErrUnexpectedEOF)
+	}
+	for i := range m.links {
+		if m.links[i] == l {
+			m.links = append(m.links[:i], m.links[i+1:]...)
+			break
+		}
+	}
+}
+
+// check holds the invariants against the machine.
+func (m *machine) check() {
+	for _, g := range m.groups {
+		for i, mp := range g.parts {
+			if mp.woken {
+				clear(mp.denied)
+			}
+			for sub := range mp.denied {
+				if mp.p.subs[sub].held == 0 && mp.p.err == nil {
+					m.t.Fatalf("step %d: producer %d is not woken though subpartition %d has its segment back", m.step, i, sub)
+				}
+			}
+		}
+		for _, mg := range g.gates {
+			m.checkGate(g, mg)
+		}
+	}
+	for _, l := range m.links {
+		for _, e := range l.ends {
+			if c := e.conn; e.asleep && len(c.wake) == 0 && len(c.control)+len(c.grants)+c.ready.len() > 0 {
+				m.t.Fatalf("step %d: a write loop sleeps with work", m.step)
+			}
+		}
+	}
+	for _, s := range []*Stack{m.a, m.b} {
+		if st := s.Stats(); st.SegmentsUsed > st.SegmentsTotal || st.SegmentsReserved+st.SegmentsFloating > st.SegmentsTotal {
+			m.t.Fatalf("step %d: %+v", m.step, st)
+		}
+	}
+}
+
+func (m *machine) checkGate(g *group, mg *modelGate) {
+	if mg.closed {
+		return
+	}
+	for i := range mg.g.channels {
+		ch := &mg.g.channels[i]
+		has := ch.queue.len() > 0
+		if ch.view != nil {
+			has = !g.parts[i].p.down && !ch.view.closed && g.parts[i].p.subs[mg.sub].queue.len() > 0
+		}
+		if mg.asleep && !mg.woken && (has || mg.g.err != nil) {
+			m.t.Fatalf("step %d: a consumer sleeps though channel %d has something", m.step, i)
+		}
+		if ch.view == nil && !ch.dead && !ch.whole && mg.g.err == nil {
+			m.checkCredit(g.parts[i].p, mg, ch)
+		}
+	}
+}
+
+// checkCredit counts where every credit of a channel is.
+func (m *machine) checkCredit(p *Partition, mg *modelGate, ch *channel) {
+	var l *link
+	for _, o := range m.links {
+		if o.ends[0].conn == ch.conn {
+			l = o
+		}
+	}
+	if l == nil || p.down {
+		return
+	}
+	v := p.subs[mg.sub].view
+	cons, prod := l.ends[0], l.ends[1]
+	sum := 0
+	if v != nil && v.conn == prod.conn && v.id == ch.id {
+		sum += int(v.window.Credit())
+	} else if v == nil && p.subs[mg.sub].gone {
+		return
+	} else {
+		sum += m.cfg.ExclusivePerChannel // its request is on the way
+	}
+	for _, gr := range cons.conn.grants {
+		if gr.Channel == ch.id {
+			sum += int(gr.Credit)
+		}
+	}
+	for _, f := range append(pending(cons), prod.frames...) {
+		for _, gr := range f.grants {
+			if gr.Channel == ch.id {
+				sum += int(gr.Credit)
+			}
+		}
+	}
+	for _, f := range append(pending(prod), cons.frames...) {
+		if f.h.Type == wire.Data && f.h.Channel == ch.id {
+			sum++
+		}
+	}
+	if want := int(ch.window.Load()); sum != want {
+		m.t.Fatalf("step %d: %d credits are with the sender or on the way, %d granted: %+v", m.step, sum, want, ch.ledger)
+	}
+}
+
+// pending is the frames that were gathered at e and not yet written.
+func pending(e *end) []sentFrame {
+	if !e.loaded {
+		return nil
+	}
+	var all []byte
+	for _, b := range e.batch.bufs {
+		all = append(all, b...)
+	}
+	fs, rest := parseFrames(append(all, e.batch.scratch[e.batch.mark:]...))
+	if len(rest) > 0 {
+		panic("a batch ends within a frame")
+	}
+	return fs
+}
+
+// drain produces no more and has everything come to its end: nothing may stall, and everything must come back.
+func (m *machine) drain() {
+	for round := 0; len(m.groups) > 0; round++ {
+		if round > 100_000 {
+			for _, g := range m.groups {
+				for _, mg := range g.gates {
+					m.t.Logf("gate of %d channels, %d ended, closed=%v, asleep=%v, woken=%v", len(mg.chans), mg.done, mg.closed, mg.asleep, mg.woken)
+				}
+			}
+			m.t.Fatal("stalled")
+		}
+		for _, g := range append([]*group(nil), m.groups...) {
+			m.finish(g)
+			for _, mg := range g.gates {
+				m.take(g, mg)
+				m.recycle(mg)
+				if g.bad {
+					m.closeGate(mg)
+				}
+			}
+		}
+		for _, l := range m.links {
+			for _, e := range l.ends {
+				m.write(l, e)
+				m.read(l, e)
+			}
+		}
+		if round%16 == 0 {
+			m.check()
+		}
+	}
+	for len(m.links) > 0 {
+		m.cut(m.links[0])
+	}
+	for _, s := range []*Stack{m.a, m.b} {
+		if st := s.Stats(); st.SegmentsUsed != 0 || st.SegmentsReserved != 0 || st.SegmentsFloating != 0 || st.Waiting != 0 || st.Gates != 0 || st.Partitions != 0 {
+			m.t.Errorf("at the end: %+v", st)
+		}
+	}
+	m.t.Logf("%d items taken, %d groups, %d faults", m.got, m.made, m.faults)
+}
