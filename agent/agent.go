@@ -82,7 +82,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 // loop handles events until the agent must end. reason is for the master.
 func (a *agent) loop(ctx context.Context) (reason string, err error) {
-	a.join(ctx, a.cfg.JoinTimeout)
+	a.join(ctx, ctl.JoinOptions{Wait: a.cfg.JoinTimeout})
 	tick := time.NewTicker(a.interval)
 	defer tick.Stop()
 	for {
@@ -197,6 +197,9 @@ func (a *agent) begin(j joined, tick *time.Ticker) {
 		a.timeout = time.Duration(ms) * time.Millisecond
 	}
 	a.cfg.Logger.Info("registered with the ApplicationMaster", "addr", a.cfg.Secrets.MasterAddr, "job", j.answer.GetJobId())
+	for _, id := range a.order { // what has changed since the introduction was written, and what was lost with the session before
+		a.send(&ctlpb.FromAgent{M: &ctlpb.FromAgent_Task{Task: a.executions[id].update()}})
+	}
 	a.heartbeat()
 }
 
@@ -206,7 +209,11 @@ func (a *agent) dropLink(ctx context.Context, why error) {
 	l := a.link
 	a.link = nil
 	a.wg.Go(l.close)
-	a.join(ctx, a.cfg.RejoinTimeout)
+	wait := a.cfg.RejoinTimeout
+	if wait == 0 {
+		wait = a.timeout
+	}
+	a.join(ctx, ctl.JoinOptions{Wait: wait, Refused: a.cfg.RefuseTimeout})
 }
 
 // introduction is the agent's Register message. On coming back it says what runs, and what ended unheard.

@@ -38,7 +38,8 @@ type Config struct {
 	Logger       *slog.Logger                     // nil: discard
 
 	JoinTimeout   time.Duration // how long the master may not be reachable at the start; 0: 20 s
-	RejoinTimeout time.Duration // how long it may not be reachable after the session broke; 0: 5 s
+	RejoinTimeout time.Duration // how long it may not be reachable after the session broke; 0: the heartbeat timeout
+	RefuseTimeout time.Duration // how long its host may refuse connections meanwhile, since nobody listens there; 0: 5 s
 	CancelTimeout time.Duration // after which a task that does not stop is reported with its stack; 0: 30 s
 	StopTimeout   time.Duration // how long tasks have when the agent ends; 0: 5 s
 }
@@ -69,8 +70,8 @@ func (c Config) complete() (Config, error) {
 	if c.JoinTimeout == 0 {
 		c.JoinTimeout = 20 * time.Second
 	}
-	if c.RejoinTimeout == 0 {
-		c.RejoinTimeout = 5 * time.Second
+	if c.RefuseTimeout == 0 {
+		c.RefuseTimeout = 5 * time.Second
 	}
 	if c.CancelTimeout == 0 {
 		c.CancelTimeout = 30 * time.Second
@@ -105,6 +106,6 @@ func LimitMemory(limitMB int64) {
 	}
 	debug.SetMemoryLimit(limitMB << 20 / 10 * 9) // the rest is for stacks of C-less Go: page tables, kernel buffers
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
+		debug.SetGCPercent(400)
 	}
 }

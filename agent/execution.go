@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type execution struct {
 	asked    time.Time         // when it was told to stop
 	stuck    bool              // that it does not stop was reported
 	toldWith uint64            // number of the first heartbeat after its final state was sent
+	seen     map[string]bool   // splits that it was given: those given again are not new
 
 	mu     sync.Mutex
 	task   *task.Task   // guarded by mu; nil until it is built
@@ -36,8 +38,9 @@ type execution struct {
 	noMore bool         // guarded by mu: came before that
 }
 
-// addSplits hands splits to the task, or keeps them until it is built.
+// addSplits hands splits that are new to the task, or keeps them until it is built.
 func (e *execution) addSplits(splits []flow.Split, noMore bool) {
+	splits = e.unseen(splits)
 	e.mu.Lock()
 	t := e.task
 	if t == nil {
@@ -48,6 +51,18 @@ func (e *execution) addSplits(splits []flow.Split, noMore bool) {
 	if t != nil {
 		t.AddSplits(splits, noMore)
 	}
+}
+
+// unseen returns the splits that were not given before. The agent's loop calls it.
+func (e *execution) unseen(splits []flow.Split) []flow.Split {
+	if e.seen == nil {
+		e.seen = make(map[string]bool, len(splits))
+	}
+	return slices.DeleteFunc(splits, func(s flow.Split) bool {
+		was := e.seen[s.ID]
+		e.seen[s.ID] = true
+		return was
+	})
 }
 
 // built makes the task known and gives it what came before.

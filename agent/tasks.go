@@ -29,6 +29,7 @@ func (a *agent) deploy(ctx context.Context, d *ctlpb.Task) {
 		a.refuse(e, err)
 		return
 	}
+	spec.Splits = e.unseen(spec.Splits)
 	ctx, e.cancel = context.WithCancel(ctx)
 	a.add(e)
 	a.become(e, cluster.Deploying)

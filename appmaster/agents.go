@@ -74,15 +74,44 @@ func (m *master) onRegister(s *session, reg *ctlpb.Register) {
 		Agent: s.agent, Attempt: reg.GetAttempt(), Slots: int(reg.GetSlots()),
 		Total: cluster.Profile{MilliCPU: reg.GetMilliCpu(), MemoryMB: reg.GetMemoryMb()}, Host: reg.GetHost(), Addr: reg.GetExchangeAddr(),
 	})
+	push(m, effects)
 	for _, e := range effects {
-		if refuse, ok := e.(slotmgr.Refuse); ok {
-			m.refuse(s, refuse.Reason)
-		}
-		if _, ok := e.(slotmgr.Accept); ok && a != nil {
+		switch e := e.(type) {
+		case slotmgr.Refuse:
+			m.refuse(s, e.Reason)
+		case slotmgr.Accept:
+			if a.session != nil {
+				a.session.finish() // it broke unnoticed
+			}
 			a.session, a.pid = s, int(reg.GetPid())
+			if e.Back {
+				m.onReturned(now, s.agent, reg.GetTasks())
+			}
 		}
 	}
-	push(m, effects)
+}
+
+// onReturned brings the scheduler and an agent that came back to one view.
+func (m *master) onReturned(now time.Time, agent cluster.AgentID, tasks []*ctlpb.TaskUpdate) {
+	ev := sched.AgentReturned{Agent: agent}
+	for _, up := range tasks {
+		state, ok := ctl.State(up.GetState())
+		if !ok || up.GetId() == nil {
+			m.log.Warn("ignored a task of an agent that came back", "agent", agent, "task", ctl.Execution(up.GetId()), "state", up.GetState())
+			continue
+		}
+		t := sched.TaskChanged{ID: ctl.Execution(up.GetId()), State: state}
+		if state == cluster.Failed {
+			t.Failure = ctl.Failure(up.GetError())
+		}
+		if r := up.GetReport(); r != nil && m.runs(agent, t.ID) {
+			m.onReport(r)
+		}
+		ev.Tasks = append(ev.Tasks, t)
+	}
+	m.warn(fmt.Sprintf("agent %s is back after its session broke, with %s", agent, count(len(ev.Tasks), "task")))
+	m.schedEvent(now, ev)
+	m.resendSplits(agent, ev.Tasks)
 }
 
 // mismatch says why an agent's program is not this one's, or "".

@@ -193,6 +193,32 @@ func (m *master) undiscovered() *source {
 	return nil
 }
 
+// resendSplits gives the readers among an agent's tasks all their splits again, since some may have been lost on the way.
+// An agent takes each once.
+func (m *master) resendSplits(agent cluster.AgentID, tasks []sched.TaskChanged) {
+	for _, t := range tasks {
+		for _, src := range m.sources {
+			if src.vertex != t.ID.Vertex || !m.runs(agent, t.ID) || t.State.Final() {
+				continue
+			}
+			m.effects = append(m.effects, splitsFor{agent, t.ID, src})
+		}
+	}
+}
+
+// splitsFor is the effect that sends a reader all its splits.
+type splitsFor struct {
+	agent cluster.AgentID
+	id    cluster.ExecutionID
+	src   *source
+}
+
+func (m *master) sendSplits(e splitsFor) {
+	m.toAgent(e.agent, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Splits{Splits: &ctlpb.Splits{
+		Id: ctl.PBExecution(e.id), Splits: pbSplits(e.src.splits[e.id.Subtask]), NoMore: e.src.final,
+	}}})
+}
+
 func pbSplits(splits []flow.Split) []*ctlpb.Split {
 	out := make([]*ctlpb.Split, len(splits))
 	for i, s := range splits {

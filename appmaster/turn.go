@@ -60,6 +60,8 @@ func (m *master) perform(now time.Time, effect any) {
 		m.performPool(now, e)
 	case sched.Effect:
 		m.performSched(now, e)
+	case splitsFor:
+		m.sendSplits(e)
 	default:
 		panic(fmt.Sprintf("appmaster: unknown effect %T", e))
 	}

@@ -36,6 +36,13 @@ type TaskChanged struct {
 	Failure cluster.Failure // of Failed
 }
 
+// AgentReturned says that an agent is back whose session had broken, with the state of every task that it knows: messages
+// to it and from it may have been lost.
+type AgentReturned struct {
+	Agent cluster.AgentID
+	Tasks []TaskChanged
+}
+
 // AgentLost says that an agent is gone, with all its tasks and slots.
 type AgentLost struct {
 	Agent  cluster.AgentID
@@ -48,14 +55,15 @@ type Fail struct{ Failure cluster.Failure }
 // Cancel ends the job because somebody asked for it.
 type Cancel struct{ Reason string }
 
-func (Start) event()       {}
-func (Checked) event()     {}
-func (Granted) event()     {}
-func (Refused) event()     {}
-func (TaskChanged) event() {}
-func (AgentLost) event()   {}
-func (Fail) event()        {}
-func (Cancel) event()      {}
+func (Start) event()         {}
+func (Checked) event()       {}
+func (Granted) event()       {}
+func (Refused) event()       {}
+func (TaskChanged) event()   {}
+func (AgentReturned) event() {}
+func (AgentLost) event()     {}
+func (Fail) event()          {}
+func (Cancel) event()        {}
 
 // Effect is something to be done: one of the types below. Effects are performed in order.
 type Effect interface{ effect() }
@@ -79,7 +87,7 @@ type WithdrawSlots struct{ Bulk int }
 // ReleaseSlots gives slots back.
 type ReleaseSlots struct{ Allocations []cluster.AllocationID }
 
-// Deploy sends tasks to an agent, producers before their consumers.
+// Deploy sends tasks to an agent, producers before their consumers. One that it has already must not start a second time.
 type Deploy struct {
 	Agent cluster.AgentID
 	Tasks []Task
@@ -116,7 +124,7 @@ type Output struct {
 	Subpartitions int
 }
 
-// CancelTasks tells an agent to stop tasks.
+// CancelTasks tells an agent to stop tasks, perhaps some that are not the job's any more.
 type CancelTasks struct {
 	Agent  cluster.AgentID
 	IDs    []cluster.ExecutionID

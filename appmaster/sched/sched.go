@@ -146,6 +146,8 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 		}
 	case TaskChanged:
 		return m.onTaskChanged(now, ev)
+	case AgentReturned:
+		return m.onAgentReturned(now, ev)
 	case AgentLost:
 		return m.onAgentLost(now, ev)
 	case Fail:

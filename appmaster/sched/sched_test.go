@@ -28,6 +28,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 //	refuse BULK
 //	task VERTEX.SUBTASK STATE [KIND] [attempt=0]…
 //	all STATE                            every task that is not final
+//	back AGENT VERTEX.SUBTASK[#ATTEMPT]=STATE…   an agent is back with these tasks
 //	lost AGENT | fail | cancel | tick DURATION | where
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -96,6 +97,7 @@ func kindOf(name string) cluster.ErrorKind {
 
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
+	tb := t
 	opt := map[string]string{}
 	var words []string
 	for _, a := range d.CmdArgs {
@@ -167,6 +169,19 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		for i := range s.m.execs {
 			out = append(out, s.m.Handle(s.now, TaskChanged{ID: s.m.execs[i].id, State: stateOf(words[0])})...)
 		}
+	case "back":
+		ev := AgentReturned{Agent: cluster.AgentID(words[0])}
+		for _, w := range d.CmdArgs[1:] {
+			t := TaskChanged{State: stateOf(w.Vals[0])}
+			if n, _ := fmt.Sscanf(w.Key, "%d.%d#%d", &t.ID.Vertex, &t.ID.Subtask, &t.ID.Attempt); n < 2 {
+				d.Fatalf(tb, "no task: %s", w.Key)
+			}
+			if t.State == cluster.Failed {
+				t.Failure = cluster.Failure{Kind: cluster.Corrupt, Message: "told on coming back"}
+			}
+			ev.Tasks = append(ev.Tasks, t)
+		}
+		out = s.m.Handle(s.now, ev)
 	case "lost":
 		out = s.m.Handle(s.now, AgentLost{cluster.AgentID(words[0]), "exit status 137"})
 	case "fail":

@@ -11,6 +11,7 @@
 //	                                           (gone)
 //
 // An agent is known from the moment its driver grants it; nobody else may register. Once gone, its id is a stranger's.
+// One whose session broke may register again for as long as it is on probation: the same process, with its slots as they were.
 //
 // # Level-triggered
 //

@@ -63,10 +63,14 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 		}
 	case Probation:
 		if a.broken && over(a.since.Add(m.cfg.SessionGrace)) {
-			return giveUp(a.why)
+			return giveUp(a.why + ", and it did not come back")
 		}
 		if over(a.heard.Add(m.cfg.HeartbeatTimeout)) {
-			return giveUp(fmt.Sprintf("no heartbeat for %v", m.cfg.HeartbeatTimeout))
+			why := fmt.Sprintf("no heartbeat for %v", m.cfg.HeartbeatTimeout)
+			if a.broken {
+				why = a.why + ", and it did not come back"
+			}
+			return giveUp(why)
 		}
 	case Alive:
 		if over(a.heard.Add(m.cfg.HeartbeatTimeout / 2)) {

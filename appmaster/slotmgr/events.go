@@ -12,7 +12,7 @@ type Granted struct {
 	Host      string
 }
 
-// Registered says that an agent introduced itself.
+// Registered says that an agent introduced itself: a new one, or one that comes back after its session broke.
 type Registered struct {
 	Agent   cluster.AgentID
 	Attempt uint32 // of the application, that it was started by
@@ -25,7 +25,7 @@ type Registered struct {
 // Heard says that an agent gave a sign of life.
 type Heard struct{ Agent cluster.AgentID }
 
-// SessionBroken says that an agent's session ended without a goodbye. Its exit, with the true cause, should follow.
+// SessionBroken says that an agent's session ended without a goodbye. Either it comes back, or its exit follows with the true cause.
 type SessionBroken struct {
 	Agent  cluster.AgentID
 	Reason string
@@ -70,7 +70,10 @@ func (Release) event()       {}
 type Effect interface{ effect() }
 
 // Accept answers Registered: the agent is in.
-type Accept struct{ Agent cluster.AgentID }
+type Accept struct {
+	Agent cluster.AgentID
+	Back  bool // it was in before, and has its slots still
+}
 
 // Refuse answers Registered: the agent must exit at once.
 type Refuse struct {

@@ -164,9 +164,9 @@ func TestInvariants(t *testing.T) {
 			"register": func(t *rapid.T) {
 				id := pick()
 				for _, e := range w.m.Handle(w.now, Registered{Agent: id, Attempt: 1, Slots: rapid.IntRange(1, 3).Draw(t, "n"), Addr: "x"}) {
-					if _, ok := e.(Accept); ok {
-						if registered, known := w.up[id]; !known || registered {
-							t.Fatalf("accepted %s", id)
+					if e, ok := e.(Accept); ok {
+						if registered, known := w.up[id]; !known || registered != e.Back {
+							t.Fatalf("accepted %s, back %v", id, e.Back)
 						}
 						w.up[id] = true
 					}

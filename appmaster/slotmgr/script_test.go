@@ -16,7 +16,7 @@ import (
 //
 //	new [slots=2] [min=0] [max=0] [evenly] [budget=0] [register=30s] [heartbeat=10s] [idle=30s] [hold=10s]
 //	granted AGENT…            the driver starts agents
-//	up AGENT… [slots=2] [mem=0] [attempt=1]   agents register
+//	up AGENT… [slots=2] [mem=0] [attempt=1] [addr=AGENT:9]   agents register
 //	heard AGENT…
 //	broken AGENT | left AGENT | exited AGENT [noblame]
 //	refused                   the driver gives up
@@ -91,7 +91,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		})
 	case "up":
 		each(func(id cluster.AgentID) Event {
-			return Registered{Agent: id, Attempt: uint32(num("attempt", 1)), Slots: num("slots", 2), Total: cluster.Profile{MemoryMB: int64(num("mem", 0))}, Host: "h", Addr: string(id) + ":9"}
+			return Registered{Agent: id, Attempt: uint32(num("attempt", 1)), Slots: num("slots", 2), Total: cluster.Profile{MemoryMB: int64(num("mem", 0))}, Host: "h", Addr: arg("addr", string(id)+":9")}
 		})
 	case "heard":
 		each(func(id cluster.AgentID) Event { return Heard{id} })
@@ -174,6 +174,11 @@ func (s *script) print(out *strings.Builder, effects []Effect) {
 			fmt.Fprintf(out, "grant %s:", e.Job)
 			for _, g := range e.Slots {
 				fmt.Fprintf(out, " %s=#%d", g.ID, g.Allocation-1<<48)
+			}
+		case Accept:
+			fmt.Fprintf(out, "accept %s", e.Agent)
+			if e.Back {
+				out.WriteString(" back")
 			}
 		case Lost:
 			fmt.Fprintf(out, "lost %s: %s;", e.Agent, e.Reason)

@@ -18,7 +18,7 @@ type Config struct {
 
 	RegisterTimeout  time.Duration // from Granted to Registered; 0 means 30 s
 	HeartbeatTimeout time.Duration // of silence until lost, half of it until probation; 0 means 10 s
-	SessionGrace     time.Duration // from a broken session until lost; 0 means 2 s
+	SessionGrace     time.Duration // from a broken session until lost, unless the agent comes back; 0 means HeartbeatTimeout
 	IdleTimeout      time.Duration // without a used slot until returned; 0 means 30 s, negative never
 	SpreadWait       time.Duration // how long EvenlySpread holds grants back while agents are starting; 0 means 10 s, negative not at all
 
@@ -33,7 +33,7 @@ func (c Config) defaults() Config {
 	}
 	or(&c.RegisterTimeout, 30*time.Second)
 	or(&c.HeartbeatTimeout, 10*time.Second)
-	or(&c.SessionGrace, 2*time.Second)
+	or(&c.SessionGrace, c.HeartbeatTimeout)
 	or(&c.IdleTimeout, 30*time.Second)
 	or(&c.SpreadWait, 10*time.Second)
 	c.SlotsPerAgent = max(c.SlotsPerAgent, 1)
@@ -197,7 +197,7 @@ func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
 	case ev.Attempt != m.cfg.Attempt:
 		return []Effect{Refuse{ev.Agent, fmt.Sprintf("it was started by attempt %d, this is attempt %d", ev.Attempt, m.cfg.Attempt)}}
 	case a.state != Starting:
-		return []Effect{Refuse{ev.Agent, "it has registered already, and does not come back after its session broke"}}
+		return m.onReturned(now, row, ev)
 	case ev.Slots < 1 || ev.Slots > maxSlots:
 		why := fmt.Sprintf("it offers %d slots: 1 to %d are possible", ev.Slots, maxSlots)
 		return append([]Effect{Refuse{ev.Agent, why}}, m.lose(ev.Agent, why, true)...)
@@ -216,7 +216,22 @@ func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
 	m.slots += ev.Slots
 	m.become(row, Alive, now)
 	m.scanBy(now.Add(m.cfg.HeartbeatTimeout / 2))
-	return []Effect{Accept{ev.Agent}}
+	return []Effect{Accept{Agent: ev.Agent}}
+}
+
+// onReturned takes an agent back whose session broke, perhaps unnoticed here. It keeps its slots: they are as it left them.
+func (m *Machine) onReturned(now time.Time, row int, ev Registered) []Effect {
+	a := &m.agents[row]
+	if ev.Addr != a.addr || ev.Slots != len(a.slots) {
+		return []Effect{Refuse{ev.Agent, fmt.Sprintf("another process has registered by this name: it has %d slots and its exchange is at %s", len(a.slots), a.addr)}}
+	}
+	a.heard, a.broken = now, false
+	out := []Effect{Accept{Agent: ev.Agent, Back: true}}
+	if a.state == Probation {
+		m.become(row, Alive, now)
+		out = append(out, Trusted{a.id})
+	}
+	return out
 }
 
 func (m *Machine) onHeard(now time.Time, ev Heard) []Effect {
