@@ -9,13 +9,14 @@ var layers = [][]string{
 	{"run", "heddletest"},
 	{"internal/cli"},
 	{"bench", "conf", "internal/jobspec", "internal/demo"},
-	{"appmaster/driver/...", "appmaster/web", "internal/inproc"},
+	{"appmaster/driver/...", "appmaster/web", "internal/inproc", "yarnclient/yarntest"},
 	{"appmaster", "agent"},
-	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched"},
+	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "yarnclient"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
-	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec", "connector"},
-	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/ctl/protogen", "."},
-	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/jobspec/strict", "internal/lint"},
+	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs"},
+	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/ctl/protogen", "internal/hadoop/hrpc/...", "."},
+	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/jobspec/strict", "internal/lint",
+		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf"},
 }
 
 // pure packages take events and the time and return effects: no I/O, goroutine, clock, lock, context or logger.
