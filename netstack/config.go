@@ -36,6 +36,10 @@ type Config struct {
 	KeepaliveTimeout        time.Duration // a connection that brings nothing for so long has failed; 0: 30 s
 	IdleTimeout             time.Duration // a connection without channels is closed after; 0: 60 s
 
+	SocketBuffer   int           // bytes of a socket's buffer each way; 0: the system's, which grow as needed
+	Backlog        int           // connections that may wait to be accepted; 0: the system's
+	TCPUserTimeout time.Duration // the kernel gives up a connection whose data stays unacknowledged for so long; 0: KeepaliveTimeout, negative: the system's
+
 	// Auth is what every connection proves in its hello. Without a key, TLS must be set.
 	Auth Auth
 	// TLS encrypts connections, if not nil.
@@ -91,6 +95,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.KeepaliveInterval, 10*time.Second)
 	def(&c.KeepaliveTimeout, 30*time.Second)
 	def(&c.IdleTimeout, 60*time.Second)
+	def(&c.TCPUserTimeout, c.KeepaliveTimeout)
 	c.MaxConnections = max(c.MaxConnections, 1)
 	c.MaxPerSubpartition = max(c.MaxPerSubpartition, 1)
 	if c.ExclusivePerChannel == 0 {

@@ -1,7 +1,6 @@
 package netstack
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -10,8 +9,8 @@ import (
 	"syscall"
 )
 
-// listen listens on the first port of spec that is free. spec is host:ports, as in Config.Listen.
-func listen(spec string) (net.Listener, error) {
+// listenSpec listens on the first port of spec that is free. spec is host:ports, as in Config.Listen.
+func (o *sockets) listenSpec(spec string) (net.Listener, error) {
 	host, list, err := net.SplitHostPort(spec)
 	if err != nil {
 		return nil, err
@@ -22,7 +21,7 @@ func listen(spec string) (net.Listener, error) {
 	}
 	for _, r := range ports {
 		for port := r.from; port <= r.to; port++ {
-			l, lerr := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+			l, lerr := o.listen(net.JoinHostPort(host, strconv.Itoa(port)))
 			if lerr == nil {
 				return l, nil
 			}
@@ -69,9 +68,4 @@ func advertise(want, listening, hostname string) string {
 		return want
 	}
 	return net.JoinHostPort(strings.Trim(want, "[]"), port)
-}
-
-func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
-	var d net.Dialer
-	return d.DialContext(ctx, "tcp", addr)
 }

@@ -156,9 +156,12 @@ func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
 	var under *cork
 	if s.cfg.TLS != nil {
 		under = newCork(nc)
-		nc = tls.Client(under, clientTLS(s.cfg.TLS.Client, key.addr))
+		nc = tls.Client(under, s.clientTLS(key.addr))
 	}
-	c, err := s.greet(nc, key)
+	var c *conn
+	if err = s.sockets.tune(raw); err == nil {
+		c, err = s.greet(nc, key)
+	}
 	if err != nil {
 		raw.Close()
 		return nil, err
@@ -166,13 +169,4 @@ func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
 	nc.SetDeadline(time.Time{})
 	c.seal(under)
 	return c, nil
-}
-
-func clientTLS(cfg *tls.Config, addr string) *tls.Config {
-	cfg = cfg.Clone()
-	if cfg.ServerName == "" {
-		cfg.ServerName, _, _ = net.SplitHostPort(addr)
-	}
-	cfg.DynamicRecordSizingDisabled = true
-	return cfg
 }

@@ -19,16 +19,18 @@ import (
 // Stack is the exchange of one process.
 type Stack struct {
 	// Immutable after New.
-	cfg      Config
-	pool     *bufpool.Pool
-	listener net.Listener
-	addr     string // advertised
-	dialer   func(ctx context.Context, addr string) (net.Conn, error)
-	launch   func(f func(ctx context.Context)) bool // starts a goroutine of the stack; false once it is closed
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup // every goroutine of the stack
-	greeters chan struct{}  // one slot for each handshake on its way
-	dials    dialPool
+	cfg                  Config
+	pool                 *bufpool.Pool
+	listener             net.Listener
+	addr                 string // advertised
+	sockets              sockets
+	dialer               func(ctx context.Context, addr string) (net.Conn, error)
+	tlsServer, tlsClient *tls.Config                            // nil without TLS
+	launch               func(f func(ctx context.Context)) bool // starts a goroutine of the stack; false once it is closed
+	cancel               context.CancelFunc
+	wg                   sync.WaitGroup // every goroutine of the stack
+	greeters             chan struct{}  // one slot for each handshake on its way
+	dials                dialPool
 
 	stray atomic.Int64 // frames that were unknown or came late, and were ignored
 	spent struct{ read, written atomic.Uint64 }
@@ -49,9 +51,9 @@ func New(cfg Config) (*Stack, error) {
 	if err != nil {
 		return nil, &LocalError{Op: "start exchange", Kind: cluster.Invalid, Err: err}
 	}
-	l := cfg.Listener
+	l, socks := cfg.Listener, cfg.sockets()
 	if l == nil {
-		if l, err = listen(cfg.Listen); err != nil {
+		if l, err = socks.listenSpec(cfg.Listen); err != nil {
 			return nil, &LocalError{Op: "listen on " + cfg.Listen, Kind: cluster.Unavailable, Err: err}
 		}
 	}
@@ -59,13 +61,16 @@ func New(cfg Config) (*Stack, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Stack{
 		cfg: cfg, pool: bufpool.New(cfg.room(), cfg.MemorySegments), listener: l, addr: advertise(cfg.Advertise, l.Addr().String(), hostname),
-		dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
+		sockets: socks, dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
 		dials:      dialPool{entries: make(map[connKey]*dialEntry)},
 		partitions: make(map[string]*Partition), waiting: make(map[string][]*view),
 		conns: make(map[*conn]struct{}), gates: make(map[*Gate]struct{}),
 	}
 	if s.dialer == nil {
-		s.dialer = dialTCP
+		s.dialer = s.sockets.dial
+	}
+	if cfg.TLS != nil {
+		s.tlsServer, s.tlsClient = tlsConfigs(cfg.TLS)
 	}
 	s.launch = func(f func(ctx context.Context)) bool {
 		s.mu.Lock()
@@ -215,12 +220,14 @@ func (s *Stack) serveAccepted(ctx context.Context, nc net.Conn) {
 	nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
 	var under *cork
 	if s.cfg.TLS != nil {
-		cfg := s.cfg.TLS.Server.Clone()
-		cfg.DynamicRecordSizingDisabled = true
 		under = newCork(nc)
-		nc = tls.Server(under, cfg)
+		nc = tls.Server(under, s.tlsServer)
 	}
-	c, err := s.welcome(nc)
+	var c *conn
+	err := s.sockets.tune(raw)
+	if err == nil {
+		c, err = s.welcome(nc)
+	}
 	<-s.greeters
 	alive := stop()
 	if err != nil {

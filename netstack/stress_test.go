@@ -285,16 +285,16 @@ func TestListen(t *testing.T) {
 	}
 	defer first.Close()
 	port := first.Addr().(*net.TCPAddr).Port
-	l, err := listen(fmt.Sprintf("127.0.0.1:%d-%d,0", port, port))
+	l, err := new(sockets).listenSpec(fmt.Sprintf("127.0.0.1:%d-%d,0", port, port))
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Close()
-	if _, err := listen(fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+	if _, err := new(sockets).listenSpec(fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 		t.Error("listened twice on one port")
 	}
 	for _, bad := range []string{"127.0.0.1:x", "127.0.0.1:9-8", "127.0.0.1:70000", "127.0.0.1:0-5", "nohost", "127.0.0.1:1,,2"} {
-		if l, err := listen(bad); err == nil {
+		if l, err := new(sockets).listenSpec(bad); err == nil {
 			l.Close()
 			t.Errorf("%s was accepted", bad)
 		}
