@@ -181,3 +181,13 @@ func BuildProgram(t testing.TB, b *Bed, pkg, name string) string {
 	}
 	return out
 }
+
+// Descriptors is how many files and connections the broker has open.
+func (k *Kafka) Descriptors() int {
+	k.bed.t.Helper()
+	d, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", k.broker.Pid()))
+	if err != nil {
+		k.bed.t.Fatal(err)
+	}
+	return len(d)
+}
