@@ -142,6 +142,9 @@ func (m *master) accept(id cluster.AgentID) {
 		JobId: string(m.job), HeartbeatMs: m.cfg.HeartbeatInterval.Milliseconds(), TimeoutMs: m.cfg.Agents.HeartbeatTimeout.Milliseconds(),
 	}}})
 	m.log.Info("an agent is there", "agent", id, "pid", a.pid)
+	if w, ok := m.cfg.Driver.(Witness); ok {
+		w.Joined(id)
+	}
 	m.dirty = true
 }
 
@@ -170,6 +173,9 @@ func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 		m.onTask(now, s.agent, msg.Task)
 	case *ctlpb.FromAgent_Goodbye:
 		m.slotEvent(now, slotmgr.Left{Agent: s.agent, Reason: msg.Goodbye.GetReason()})
+		if w, ok := m.cfg.Driver.(Witness); ok {
+			w.Parted(s.agent, msg.Goodbye.GetReason())
+		}
 	}
 }
 

@@ -86,6 +86,15 @@ type Driver interface {
 	Stop(ctx context.Context)
 }
 
+// Witness is implemented by a Driver that can't see its agents' processes: it is told what their sessions show. The methods
+// note it and return at once.
+type Witness interface {
+	// Joined says that an agent has registered.
+	Joined(id cluster.AgentID)
+	// Parted says that an agent said goodbye: its process is ending.
+	Parted(id cluster.AgentID, reason string)
+}
+
 // DriverEnv is what the master offers its driver. None of the functions waits for
 // an answer of the loop, though they may wait a moment when it is far behind.
 type DriverEnv struct {

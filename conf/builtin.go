@@ -9,8 +9,8 @@ import (
 // builtin are the options of Heddle itself, in the order of the reference page: by the part of the name
 // before the first dot, in order of use.
 var builtin = []Option{
-	{Name: "target", Type: Enum, Default: "local", Values: []string{"local", "inproc"}, Common: true,
-		Doc: "Where a job runs. local: an ApplicationMaster and agents as processes on this host. inproc: everything in the command's own process, for debugging."},
+	{Name: "target", Type: Enum, Default: "local", Values: []string{"local", "standalone", "inproc"}, Common: true,
+		Doc: "Where a job runs. local: an ApplicationMaster and agents as processes on this host. standalone: agents are started by hand or by a service manager, with heddle agent. inproc: everything in the command's own process, for debugging."},
 	{Name: "parallelism", Type: Int, Default: "1", Unit: "subtasks", Min: "1", Max: "32768", Common: true,
 		Doc: "Parallelism of operators for which the job sets none."},
 	{Name: "max-parallelism", Type: Int, Default: "128", Unit: "key groups", Min: "1", Max: "32768",

@@ -58,7 +58,7 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 	}
 	switch a.state {
 	case Starting:
-		if over(a.since.Add(m.cfg.RegisterTimeout)) {
+		if m.cfg.RegisterTimeout > 0 && over(a.since.Add(m.cfg.RegisterTimeout)) {
 			return giveUp(fmt.Sprintf("it did not register within %v", m.cfg.RegisterTimeout))
 		}
 	case Probation:

@@ -16,7 +16,7 @@ type Config struct {
 	MaxAgents     int    // 0: no limit
 	EvenlySpread  bool   // give slots of the agents with most free ones; else of those with fewest, so that others get idle
 
-	RegisterTimeout  time.Duration // from Granted to Registered; 0 means 30 s
+	RegisterTimeout  time.Duration // from Granted to Registered; 0 means 30 s, negative for ever
 	HeartbeatTimeout time.Duration // of silence until lost, half of it until probation; 0 means 10 s
 	SessionGrace     time.Duration // from a broken session until lost, unless the agent comes back; 0 means HeartbeatTimeout
 	IdleTimeout      time.Duration // without a used slot until returned; 0 means 30 s, negative never
@@ -183,7 +183,9 @@ func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
 	m.agents[row] = agent{id: ev.Agent, container: ev.Container, host: ev.Host, state: Starting, since: now}
 	m.byID[ev.Agent] = row
 	m.count[Starting]++
-	m.scanBy(now.Add(m.cfg.RegisterTimeout))
+	if m.cfg.RegisterTimeout > 0 {
+		m.scanBy(now.Add(m.cfg.RegisterTimeout))
+	}
 	return nil
 }
 

@@ -119,7 +119,7 @@ Where a job runs and with what is configuration, not code: see "` + s.env.Progra
 func (s *session) verbs() []*cobra.Command {
 	return []*cobra.Command{
 		s.runCommand(), s.planCommand(), s.demoCommand(),
-		s.listCommand(), s.statusCommand(), s.logsCommand(), s.cancelCommand(),
+		s.listCommand(), s.statusCommand(), s.logsCommand(), s.cancelCommand(), s.agentCommand(),
 		s.configCommand(), s.schemaCommand(), s.benchCommand(), s.versionCommand(),
 	}
 }

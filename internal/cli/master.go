@@ -14,8 +14,7 @@ import (
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/appmaster/driver/local"
-	"github.com/heddle-stream/heddle/appmaster/slotmgr"
-	"github.com/heddle-stream/heddle/appmaster/slotpool"
+	"github.com/heddle-stream/heddle/appmaster/driver/standalone"
 	"github.com/heddle-stream/heddle/appmaster/web"
 	"github.com/heddle-stream/heddle/conf"
 )
@@ -67,7 +66,7 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 	if plan.Fingerprint != app.sec.Job {
 		return none, errors.New("the ApplicationMaster builds another job graph than the client: main() must build the same graph in every process, whatever the time, the host or chance; see the documentation of package run")
 	}
-	driver, err := local.New(local.Config{Executable: s.env.self(), Args: s.env.Args, Env: conf.ChildEnviron(s.env.Environ), Stdout: stdout})
+	driver, err := s.driver(app, stdout)
 	if err != nil {
 		return none, err
 	}
@@ -87,7 +86,20 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 		HeartbeatInterval: c.Duration("agent.heartbeat-interval"),
 		DiscoveryBudget:   c.Duration("kafka.unavailable-timeout"),
 		Option:            c.Option,
+		Secrets:           c.Secrets(),
 	})
+}
+
+// driver is what gets agents.
+func (s *session) driver(app *application, stdout *os.File) (appmaster.Driver, error) {
+	if app.conf.Text("target") == "standalone" {
+		files := map[string]string{confFile: app.dir.file(confFile)}
+		if _, err := os.Stat(app.dir.file(jobFile)); err == nil {
+			files[jobFile] = app.dir.file(jobFile)
+		}
+		return standalone.New(standalone.Config{Files: files}), nil
+	}
+	return local.New(local.Config{Executable: s.env.self(), Args: s.env.Args, Env: conf.ChildEnviron(s.env.Environ), Stdout: stdout})
 }
 
 // listenAll listens for agents and for people.
@@ -101,30 +113,6 @@ func listenAll(c *conf.Config) (control, pages net.Listener, err error) {
 		return nil, nil, errors.Join(err, control.Close())
 	}
 	return control, pages, nil
-}
-
-func agentsConfig(c *conf.Config) slotmgr.Config {
-	idle := c.Duration("agent.idle-timeout")
-	if idle == 0 {
-		idle = -1
-	}
-	return slotmgr.Config{
-		SlotsPerAgent:    c.Int("agent.slots"),
-		MinAgents:        c.Int("agents"),
-		MaxAgents:        mostAgents(c),
-		EvenlySpread:     c.Text("slot.selection") == "evenly-spread",
-		RegisterTimeout:  c.Duration("agent.register-timeout"),
-		HeartbeatTimeout: c.Duration("agent.heartbeat-timeout"),
-		IdleTimeout:      idle,
-	}
-}
-
-func slotsConfig(c *conf.Config) slotpool.Config {
-	cfg := slotpool.Config{Timeout: c.Duration("slot.request-timeout")}
-	if c.Text("slot.selection") == "evenly-spread" {
-		cfg.Strategy = slotpool.EvenlySpread
-	}
-	return cfg
 }
 
 // self is the path by which this very program can be started again, also when its file has been removed

@@ -44,7 +44,7 @@ func (s *session) runRole(ctx context.Context, role string) error {
 	case "appmaster":
 		return s.runMaster(ctx, app)
 	case "agent":
-		return s.runAgent(ctx, app)
+		return s.runAgent(ctx, app, agent.Config{Dir: s.env.Getenv("HEDDLE_AGENT_DIR")})
 	}
 	return usage(fmt.Errorf("there is no role %q: HEDDLE_ROLE is appmaster or agent", role))
 }
@@ -90,8 +90,8 @@ func (s *session) logger(c *conf.Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(s.env.Stderr, opts))
 }
 
-// runAgent is the role of an agent.
-func (s *session) runAgent(ctx context.Context, app *application) error {
+// runAgent is the role of an agent. cfg says how it joins.
+func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Config) error {
 	c := app.conf
 	plan, err := jobgraph.Compile(app.job.Graph(), compileOptions(c))
 	if err != nil {
@@ -99,20 +99,12 @@ func (s *session) runAgent(ctx context.Context, app *application) error {
 	}
 	memory := c.Bytes("agent.memory") >> 20
 	agent.LimitMemory(memory)
-	err = agent.Run(ctx, agent.Config{
-		Dir:          s.env.Getenv("HEDDLE_AGENT_DIR"),
-		Graph:        app.job.Graph(),
-		Plan:         plan,
-		Slots:        c.Int("agent.slots"),
-		MemoryMB:     memory,
-		Version:      version(),
-		Exchange:     exchangeConfig(c),
-		ExchangeTLS:  c.Bool("exchange.tls"),
-		FlushTimeout: c.Duration("flush-timeout"),
-		Option:       c.Option,
-		Logger:       app.log,
-		JoinTimeout:  c.Duration("agent.register-timeout"),
-	})
+	cfg.Graph, cfg.Plan = app.job.Graph(), plan
+	cfg.Slots, cfg.MemoryMB, cfg.Version = c.Int("agent.slots"), memory, version()
+	cfg.Exchange, cfg.ExchangeTLS = exchangeConfig(c), c.Bool("exchange.tls")
+	cfg.FlushTimeout, cfg.Option, cfg.Logger = c.Duration("flush-timeout"), c.Option, app.log
+	cfg.JoinTimeout = c.Duration("agent.register-timeout")
+	err = agent.Run(ctx, cfg)
 	if _, ok := errors.AsType[*agent.LostError](err); ok {
 		return unreachable(err)
 	}

@@ -99,6 +99,9 @@ func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.G
 	}
 	r.progress = newProgress(s, plan.Name, r.app.id, f.quiet, times)
 	r.progress.timings = f.timings
+	if byHand(c) {
+		s.askForAgents(r.app)
+	}
 	if prints(plan) {
 		r.progress.out.tty = false // a line that is rewritten would get between those of the job
 	}

@@ -28,6 +28,7 @@ type AgentSecrets struct {
 	CA          string            `json:"ca"` // the application's authority, PEM
 	ExchangeKey []byte            `json:"exchange_key"`
 	Options     map[string]string `json:"options,omitempty"` // values of options that are secrets
+	Files       map[string][]byte `json:"files,omitempty"`   // of the application's directory, for an agent that does not see it
 }
 
 // Leaf returns the agent's certificate and key.

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/appmaster/driver/drivertest"
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/pki"
@@ -164,6 +165,28 @@ func gone(pid int) bool {
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+func TestConformance(t *testing.T) {
+	drivertest.Test(t, func(t *testing.T, dir string) drivertest.Subject {
+		d, err := New(Config{Args: []string{"obey"}, Env: os.Environ(), Grace: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{dir: dir}
+		pid := func(id cluster.AgentID) int {
+			n, err := strconv.Atoi(strings.TrimPrefix(string(id), "agent-"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w.pid(t, n)
+		}
+		return drivertest.Subject{
+			Driver: d,
+			Up:     func(id cluster.AgentID) { pid(id) },
+			Crash:  func(id cluster.AgentID) { _ = syscall.Kill(pid(id), syscall.SIGKILL) },
+		}
+	})
 }
 
 func TestCrash(t *testing.T) {
