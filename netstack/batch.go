@@ -29,6 +29,7 @@ type batch struct {
 	mark    int
 	bytes   int // in bufs
 	frames  int
+	sums    bool // frames get checksums
 
 	vec net.Buffers // bufs, as consumed by a write
 }
@@ -52,6 +53,9 @@ func (b *batch) addData(h wire.Header, it outItem, v *view) {
 	b.seal()
 	frame := it.seg.Frame(wire.HeaderSize, it.n)
 	wire.PutHeader(frame, h)
+	if b.sums {
+		wire.PutSum(frame)
+	}
 	b.bufs = append(b.bufs, frame)
 	b.bytes += len(frame)
 	b.frames++
@@ -62,6 +66,9 @@ func (b *batch) addData(h wire.Header, it outItem, v *view) {
 // seal makes a piece of the small frames gathered since the last one.
 func (b *batch) seal() {
 	if n := len(b.scratch); n > b.mark {
+		if b.sums {
+			wire.PutSums(b.scratch[b.mark:n])
+		}
 		b.bufs = append(b.bufs, b.scratch[b.mark:n:n])
 		b.bytes += n - b.mark
 		b.mark = n

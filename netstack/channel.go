@@ -64,7 +64,7 @@ func (g *Gate) receive(ch *channel, h wire.Header, seg *bufpool.Segment) {
 	g.borrowLocked(ch)
 	gr := ch.announceLocked()
 	g.queued++
-	g.pushLocked(ch, inItem{seg: seg, n: int(h.Length)})
+	g.pushLocked(ch, inItem{seg: seg, n: int(h.Length), flags: h.Flags})
 	g.unlockAndWake()
 	gr.send()
 }

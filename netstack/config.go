@@ -40,6 +40,12 @@ type Config struct {
 	Backlog        int           // connections that may wait to be accepted; 0: the system's
 	TCPUserTimeout time.Duration // the kernel gives up a connection whose data stays unacknowledged for so long; 0: KeepaliveTimeout, negative: the system's
 
+	// Compression is how payloads are compressed between processes: "" or "none", "lz4" or "zstd". What doesn't shrink is sent plain,
+	// and so is everything to a peer whose own Compression is another.
+	Compression string
+	// Checksum adds a CRC-32C to every frame, between peers that both have it set.
+	Checksum bool
+
 	// Auth is what every connection proves in its hello. Without a key, TLS must be set.
 	Auth Auth
 	// TLS encrypts connections, if not nil.
@@ -102,6 +108,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.FloatingPerGate = max(c.FloatingPerGate, 1)
 		c.MaxPerChannel = max(c.MaxPerChannel, 1)
 	}
+	if c.Compression == "none" {
+		c.Compression = ""
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -112,6 +121,8 @@ func (c *Config) check() error {
 	switch {
 	case c.SegmentBytes < 1024 || c.SegmentBytes > 16<<20 || c.SegmentBytes%8 != 0:
 		return fmt.Errorf("exchange.segment-bytes is %d: must be a multiple of 8 from 1 KiB to 16 MiB", c.SegmentBytes)
+	case takes[c.Compression] == 0 && c.Compression != "":
+		return fmt.Errorf("exchange.compression is %q: must be none, lz4 or zstd", c.Compression)
 	case len(c.Auth.Key) != 0 && len(c.Auth.Key) != KeySize:
 		return fmt.Errorf("exchange key has %d bytes, must have %d", len(c.Auth.Key), KeySize)
 	case c.TLS != nil && (c.TLS.Server == nil || c.TLS.Client == nil):

@@ -21,15 +21,17 @@ import (
 //	  └────────────── fault: read, write, keepalive, protocol ──────────^
 type conn struct {
 	// Immutable.
-	stack  *Stack
-	nc     net.Conn
-	rd     *frameReader // the read loop's
-	dialed bool
-	key    connKey // if dialed
-	peer   string  // identity and address
-	log    *slog.Logger
-	cork   *cork         // under TLS, else nil
-	wake   chan struct{} // 1 slot: the write loop has something to do
+	stack    *Stack
+	nc       net.Conn
+	rd       *frameReader // the read loop's
+	dialed   bool
+	key      connKey // if dialed
+	peer     string  // identity and address
+	log      *slog.Logger
+	version  uint16        // of the protocol
+	compress string        // what data is compressed by, if accepted; "": not
+	cork     *cork         // under TLS, else nil
+	wake     chan struct{} // 1 slot: the write loop has something to do
 
 	written atomic.Uint64 // bytes
 
@@ -209,7 +211,7 @@ func (c *conn) send(b *batch) error {
 }
 
 func (c *conn) writeLoop() {
-	var b batch
+	b := batch{sums: c.rd.sums}
 	for {
 		done := c.next(&b)
 		err := c.send(&b)

@@ -65,7 +65,7 @@ func (c *conn) stepConsumer() error {
 	if h.Type == wire.Data {
 		return c.readData(h)
 	}
-	payload, err := c.rd.control(h.Length)
+	payload, err := c.rd.control(h)
 	if err != nil {
 		return err
 	}
@@ -91,17 +91,20 @@ func (c *conn) stepConsumer() error {
 // readData reads a data frame's payload into a segment and hands it to its channel. A frame without
 // credit fails the channel before a segment is taken for it: memory stays within what was granted.
 func (c *conn) readData(h wire.Header) error {
+	if h.Flags != 0 && c.stack.cfg.Compression == "" {
+		return wire.ErrFlags // nobody was told that this end decompresses
+	}
 	ch := c.channel(h.Channel)
 	if ch == nil {
 		c.stack.stray.Add(1)
-		return c.rd.discard(int(h.Length))
+		return c.rd.discard(h)
 	}
 	if ch.window.Add(-1) < 0 {
 		ch.gate.breach(ch, credit.ErrNoCredit)
-		return c.rd.discard(int(h.Length))
+		return c.rd.discard(h)
 	}
 	seg := c.stack.pool.Get()
-	if err := c.rd.data(seg, int(h.Length)); err != nil {
+	if err := c.rd.data(seg, h); err != nil {
 		c.stack.pool.Put(seg)
 		return err
 	}

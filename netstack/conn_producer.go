@@ -14,7 +14,7 @@ func (c *conn) stepProducer() error {
 	if h.Type == wire.Data { // never sent this way
 		return wire.ErrFrame
 	}
-	payload, err := c.rd.control(h.Length)
+	payload, err := c.rd.control(h)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,9 @@ func talk(t *testing.T, listen bool, edit func(*Config)) (*Stack, *talker) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	mute, err := New(config("mute")) // lends its handshake
+	lender := config("mute")
+	lender.Checksum, lender.Compression = cfg.Checksum, cfg.Compression
+	mute, err := New(lender) // lends its handshake
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +94,7 @@ func (tk *talker) send(frames ...[]byte) {
 	}
 }
 
-// want reads one frame and holds it against typ.
+// want reads one frame and holds it against typ; 0 is any.
 func (tk *talker) want(reason string, typ wire.Type) (wire.Header, []byte) {
 	tk.t.Helper()
 	tk.nc.SetReadDeadline(time.Now().Add(5 * time.Second))
@@ -101,12 +103,18 @@ func (tk *talker) want(reason string, typ wire.Type) (wire.Header, []byte) {
 		tk.t.Fatalf("%s: %v, want %s frame", reason, err, typ)
 	}
 	b := make([]byte, h.Length)
+	sums, sum := tk.rd.sums, wire.NewSum(h)
+	tk.rd.sums = false // here they are checked over the pieces
+	defer func() { tk.rd.sums = sums }()
 	for i := 0; i < len(b) && err == nil; {
 		var p []byte
-		p, err = tk.rd.control(uint32(min(len(b)-i, wire.MaxControl)))
+		p, err = tk.rd.control(wire.Header{Length: uint32(min(len(b)-i, wire.MaxControl))})
 		i += copy(b[i:], p)
 	}
-	if err != nil || h.Type != typ {
+	if sum.Add(b); sums && err == nil {
+		err = sum.Check(h)
+	}
+	if err != nil || (h.Type != typ && typ != 0) {
 		tk.t.Fatalf("%s: got %s frame %q, %v, want %s", reason, h.Type, b, err, typ)
 	}
 	return h, b

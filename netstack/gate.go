@@ -44,6 +44,7 @@ type Gate struct {
 	err    error
 	closed bool
 	events arena
+	spare  *bufpool.Segment // to decompress into; in the account
 }
 
 // Item is what a gate gives its consumer: a segment, an event, or a channel's end.
@@ -81,7 +82,11 @@ func (s *Stack) NewGate(cfg GateConfig) (*Gate, error) {
 		if s.cfg.ExclusivePerChannel == 0 {
 			floatMin = 1
 		}
-		account, err := s.pool.Open(fmt.Sprintf("gate %s of %d channels", cfg.Name, remotes), remotes*s.cfg.ExclusivePerChannel, floatMin, s.cfg.FloatingPerGate)
+		exclusive := remotes * s.cfg.ExclusivePerChannel
+		if s.cfg.Compression != "" {
+			exclusive++ // spare
+		}
+		account, err := s.pool.Open(fmt.Sprintf("gate %s of %d channels", cfg.Name, remotes), exclusive, floatMin, s.cfg.FloatingPerGate)
 		if err != nil {
 			return nil, &LocalError{Op: op, Kind: cluster.Invalid, Err: err}
 		}
@@ -142,6 +147,13 @@ func (g *Gate) Next() (Item, bool, error) {
 		g.mu.Unlock()
 		if end && c != nil {
 			c.detach(ch, id, wire.Done)
+		}
+		if in.flags&compressed != 0 {
+			if err := g.plain(&in); err != nil {
+				g.Recycle(Item{Channel: ch.index, Segment: in.seg})
+				g.breach(ch, err)
+				continue
+			}
 		}
 		return ch.item(in), true, nil
 	}
@@ -278,6 +290,10 @@ func (g *Gate) Close() error {
 		}
 	}
 	g.queued = 0
+	if g.spare != nil {
+		segs = append(segs, g.spare)
+		g.spare = nil
+	}
 	g.unlockAndWake()
 	g.stack.pool.Put(segs...)
 	for i := range g.channels {

@@ -41,7 +41,11 @@ func (s *Stack) key() []byte {
 }
 
 func (s *Stack) greeting() wire.Greeting {
-	g := wire.Greeting{MinVersion: wire.MinVersion, MaxVersion: wire.Version, MaxData: uint32(s.pool.SegmentBytes()), Identity: s.identity()}
+	g := wire.Greeting{MinVersion: s.versions[0], MaxVersion: s.versions[1], MaxData: uint32(s.pool.SegmentBytes()), Identity: s.identity()}
+	if s.cfg.Checksum {
+		g.Features |= wire.Checksums
+	}
+	g.Features |= takes[s.cfg.Compression]
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
 		g.Features |= wire.BigEndian
 	}
@@ -54,7 +58,8 @@ func (s *Stack) greeting() wire.Greeting {
 //	C→P Hello(greeting)   P→C Challenge(greeting, proof)   C→P Proof(proof)   P→C Accept
 func (s *Stack) greet(nc net.Conn, key connKey) (*conn, error) {
 	rd := &frameReader{nc: nc, maxData: 1}
-	hello := wire.AppendGreeting(nil, s.greeting())
+	mine := s.greeting()
+	hello := wire.AppendGreeting(nil, mine)
 	if err := writeFrame(nc, wire.Hello, hello); err != nil {
 		return nil, err
 	}
@@ -71,8 +76,8 @@ func (s *Stack) greet(nc net.Conn, key connKey) (*conn, error) {
 	if !hmac.Equal(proof, prove(s.key(), labelProducer, hello, challenge)) {
 		return nil, &RemoteError{Peer: peer, Op: "connect", Kind: cluster.Denied, Err: errProof}
 	}
-	if g.MaxVersion < wire.MinVersion || g.MaxVersion > wire.Version {
-		return nil, &RemoteError{Peer: peer, Op: "connect", Kind: cluster.Denied, Err: fmt.Errorf("it speaks version %d, this agent %d to %d", g.MaxVersion, wire.MinVersion, wire.Version)}
+	if g.MaxVersion < s.versions[0] || g.MaxVersion > s.versions[1] {
+		return nil, &RemoteError{Peer: peer, Op: "connect", Kind: cluster.Denied, Err: fmt.Errorf("it speaks version %d, this agent %d to %d", g.MaxVersion, s.versions[0], s.versions[1])}
 	}
 	if err := writeFrame(nc, wire.Proof, prove(s.key(), labelConsumer, hello, challenge)); err != nil {
 		return nil, err
@@ -83,6 +88,7 @@ func (s *Stack) greet(nc net.Conn, key connKey) (*conn, error) {
 	rd.maxData = uint32(s.pool.SegmentBytes())
 	c := newConn(s, nc, rd, true, peer)
 	c.key = key
+	c.agree(mine, g)
 	return c, nil
 }
 
@@ -99,9 +105,9 @@ func (s *Stack) welcome(nc net.Conn) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	version := min(g.MaxVersion, wire.Version)
-	if version < max(g.MinVersion, wire.MinVersion) {
-		return nil, refuse(nc, fmt.Errorf("versions %d to %d are offered, this agent speaks %d to %d", g.MinVersion, g.MaxVersion, wire.MinVersion, wire.Version))
+	version := min(g.MaxVersion, s.versions[1])
+	if version < max(g.MinVersion, s.versions[0]) {
+		return nil, refuse(nc, fmt.Errorf("versions %d to %d are offered, this agent speaks %d to %d", g.MinVersion, g.MaxVersion, s.versions[0], s.versions[1]))
 	}
 	if int(g.MaxData) < s.pool.SegmentBytes() {
 		return nil, refuse(nc, fmt.Errorf("it takes at most %d bytes a frame, this agent sends %d; exchange.segment-bytes must be the same everywhere", g.MaxData, s.pool.SegmentBytes()))
@@ -125,7 +131,19 @@ func (s *Stack) welcome(nc net.Conn) (*conn, error) {
 	if err := writeFrame(nc, wire.Accept, nil); err != nil {
 		return nil, err
 	}
-	return newConn(s, nc, rd, false, g.Identity+"@"+addr), nil
+	c := newConn(s, nc, rd, false, g.Identity+"@"+addr)
+	mine.MaxVersion = version
+	c.agree(mine, g)
+	return c, nil
+}
+
+// agree enters what both ends can do, from their greetings.
+func (c *conn) agree(mine, theirs wire.Greeting) {
+	c.rd.sums = mine.Features&theirs.Features&wire.Checksums != 0
+	c.version = min(mine.MaxVersion, theirs.MaxVersion)
+	if !c.dialed && theirs.Features&takes[c.stack.cfg.Compression] != 0 {
+		c.compress = c.stack.cfg.Compression
+	}
 }
 
 // refuse tells the peer why it is refused, and returns that.
@@ -149,7 +167,7 @@ func readFrame(rd *frameReader, want wire.Type, peer string) ([]byte, error) {
 	if h.Length > wire.MaxHandshake || (h.Type != want && h.Type != wire.Error) {
 		return nil, fmt.Errorf("%w: %s frame of %d bytes, want %s", wire.ErrFrame, h.Type, h.Length, want)
 	}
-	payload, err := rd.control(h.Length)
+	payload, err := rd.control(h)
 	if err != nil || h.Type == want {
 		return payload, err
 	}

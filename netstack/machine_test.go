@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	machineSteps = flag.Int("machine.steps", 1_000_000, "steps of the protocol machine under random interleavings")
+	machineSteps = flag.Int("machine.steps", 250_000, "steps of the protocol machine under random interleavings")
 	machineSeed  = flag.Uint64("machine.seed", 1, "seed of the interleavings")
 )
 
@@ -29,7 +29,7 @@ func TestMachine(t *testing.T) {
 		{ExclusivePerChannel: -1, FloatingPerGate: 1, MaxPerChannel: 1, MaxPerSubpartition: 1},
 		{ExclusivePerChannel: -1, FloatingPerGate: 5, MaxPerChannel: 3, MaxPerSubpartition: 8},
 		{ExclusivePerChannel: 1, FloatingPerGate: -1, MaxPerSubpartition: 2},
-		{ExclusivePerChannel: 3, FloatingPerGate: 20, MaxConnections: 2},
+		{ExclusivePerChannel: 3, FloatingPerGate: 20, MaxConnections: 2, Compression: "lz4", Checksum: true},
 	}
 	for i, cfg := range shapes {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -206,6 +206,10 @@ func (m *machine) connect(index uint32) {
 	c.conn = newConn(m.b, c, &frameReader{nc: c, maxData: 1024}, true, "a")
 	p.conn = newConn(m.a, p, &frameReader{nc: p, maxData: 1024}, false, "b")
 	c.conn.key = connKey{m.a.Addr(), index}
+	p.conn.compress = m.cfg.Compression
+	for _, e := range l.ends {
+		e.conn.rd.sums, e.batch.sums = m.cfg.Checksum, m.cfg.Checksum
+	}
 	m.b.dials.mu.Lock()
 	m.b.dials.entries[c.conn.key] = &dialEntry{conn: c.conn}
 	m.b.dials.mu.Unlock()
@@ -334,7 +338,7 @@ func (m *machine) produce(g *group) {
 		delete(mp.denied, sub)
 		b := append(seg.Bytes()[:0], payload...)
 		for j := range m.rnd.IntN(200) {
-			b = append(b, byte(n)+byte(j))
+			b = append(b, pattern(n, j))
 		}
 		if err := mp.p.Put(sub, seg, len(b)); err == nil {
 			mc.due = append(mc.due, modelItem{'d', n})
@@ -342,6 +346,14 @@ func (m *machine) produce(g *group) {
 			m.t.Fatalf("step %d: put: %v", m.step, err)
 		}
 	}
+}
+
+// pattern is the j-th byte of a payload. Every second payload can be compressed.
+func pattern(n uint32, j int) byte {
+	if n%2 == 0 {
+		return byte(n)
+	}
+	return byte(n) + byte(j*j)
 }
 
 // write gathers a batch at e, or writes the one that was gathered.
@@ -410,7 +422,7 @@ func (m *machine) take(g *group, mg *modelGate) {
 	case it.Segment != nil:
 		got = modelItem{'d', binary.LittleEndian.Uint32(it.Payload)}
 		for j, c := range it.Payload[4:] {
-			if c != byte(got.n)+byte(j) {
+			if c != pattern(got.n, j) {
 				m.t.Fatalf("step %d: payload is corrupt", m.step)
 			}
 		}

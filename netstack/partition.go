@@ -31,6 +31,7 @@ type Partition struct {
 	account *bufpool.Account
 	cap     int // segments for one subpartition
 	wake    func()
+	shy     []shyness     // by subpartition, with compression; the producer's
 	free    chan struct{} // 1 slot: a segment came back, or the partition failed or was consumed
 
 	// Guarded by mu.
@@ -84,6 +85,9 @@ func (s *Stack) NewPartition(cfg PartitionConfig) (*Partition, error) {
 	p := &Partition{
 		id: cfg.ID, stack: s, account: account, cap: s.cfg.MaxPerSubpartition, wake: cfg.Wake, free: make(chan struct{}, 1),
 		subs: make([]subpartition, cfg.Subpartitions), remaining: cfg.Subpartitions,
+	}
+	if s.cfg.Compression != "" {
+		p.shy = make([]shyness, cfg.Subpartitions)
 	}
 	if err := s.register(p); err != nil {
 		account.Close()
@@ -177,6 +181,10 @@ func (p *Partition) signal() {
 // Put queues the first n bytes of seg for subpartition sub; seg was gotten for it and is no longer the caller's.
 // With n 0, or when the consumer wants no more, it only gives seg back.
 func (p *Partition) Put(sub int, seg *bufpool.Segment, n int) error {
+	var flags uint8
+	if p.shy != nil && n > 0 {
+		n, flags = p.shrink(sub, seg, n)
+	}
 	p.mu.Lock()
 	s := &p.subs[sub]
 	if p.err != nil || n == 0 || s.gone {
@@ -186,7 +194,7 @@ func (p *Partition) Put(sub int, seg *bufpool.Segment, n int) error {
 		p.stack.pool.Put(seg)
 		return err
 	}
-	s.queue.push(outItem{seg: seg, n: n})
+	s.queue.push(outItem{seg: seg, n: n, flags: flags})
 	s.segments++
 	p.queued++
 	v := s.readyLocked()

@@ -18,6 +18,7 @@ const stageSize = 2 * (wire.HeaderSize + wire.MaxControl)
 type frameReader struct {
 	nc      net.Conn
 	maxData uint32
+	sums    bool // frames have checksums
 	stage   [stageSize]byte
 	r, w    int // what is read and not yet parsed: stage[r:w]
 
@@ -65,17 +66,36 @@ func (f *frameReader) header() (wire.Header, error) {
 }
 
 // control returns the payload of a frame that is not data, valid until the next call.
-func (f *frameReader) control(n uint32) ([]byte, error) {
-	if err := f.fill(int(n)); err != nil {
+func (f *frameReader) control(h wire.Header) ([]byte, error) {
+	n := int(h.Length)
+	if err := f.fill(n); err != nil {
 		return nil, cut(err, 1)
 	}
-	b := f.stage[f.r : f.r+int(n)]
-	f.r += int(n)
-	return b, nil
+	b := f.stage[f.r : f.r+n]
+	f.r += n
+	return b, f.check(h, b)
+}
+
+// check holds a whole payload against the frame's checksum, if there are any.
+func (f *frameReader) check(h wire.Header, payload []byte) error {
+	if !f.sums {
+		return nil
+	}
+	s := wire.NewSum(h)
+	s.Add(payload)
+	return s.Check(h)
 }
 
 // data reads the payload of a data frame into seg.
-func (f *frameReader) data(seg *bufpool.Segment, n int) error {
+func (f *frameReader) data(seg *bufpool.Segment, h wire.Header) error {
+	n := int(h.Length)
+	if err := f.payload(seg, n); err != nil {
+		return err
+	}
+	return f.check(h, seg.Read(0, n))
+}
+
+func (f *frameReader) payload(seg *bufpool.Segment, n int) error {
 	got := copy(seg.Read(0, n), f.stage[f.r:f.w])
 	f.r += got
 	if got == n {
@@ -95,16 +115,21 @@ func (f *frameReader) data(seg *bufpool.Segment, n int) error {
 }
 
 // discard skips the payload of a frame.
-func (f *frameReader) discard(n int) error {
-	for n > 0 {
+func (f *frameReader) discard(h wire.Header) error {
+	s := wire.NewSum(h)
+	for n := int(h.Length); n > 0; {
 		if f.r == f.w {
 			if err := f.fill(1); err != nil {
 				return cut(err, 1)
 			}
 		}
 		k := min(n, f.w-f.r)
+		s.Add(f.stage[f.r : f.r+k])
 		f.r += k
 		n -= k
+	}
+	if f.sums {
+		return s.Check(h)
 	}
 	return nil
 }

@@ -47,16 +47,16 @@ func readAll(rd *frameReader, pool *bufpool.Pool) (out []byte, err error) {
 		}
 		switch {
 		case h.Type == wire.Data && h.Channel%2 == 1:
-			err = rd.discard(int(h.Length))
+			err = rd.discard(h)
 		case h.Type == wire.Data:
 			seg := pool.Get()
-			if err = rd.data(seg, int(h.Length)); err == nil {
+			if err = rd.data(seg, h); err == nil {
 				out = append(wire.AppendHeader(out, h), seg.Read(0, int(h.Length))...)
 			}
 			pool.Put(seg)
 		default:
 			var p []byte
-			if p, err = rd.control(h.Length); err == nil {
+			if p, err = rd.control(h); err == nil {
 				out = append(wire.AppendHeader(out, h), p...)
 			}
 		}

@@ -44,7 +44,7 @@ func TestIdleChannelsAreSmall(t *testing.T) {
 
 // TestFairness has many busy producers on one connection: in any stretch they get about the same.
 func TestFairness(t *testing.T) {
-	const n, rounds = 50, 800
+	const n, rounds = 50, 300
 	a, b := start(t, nil), start(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	w := newWaker()

@@ -29,11 +29,13 @@ type Stack struct {
 	launch               func(f func(ctx context.Context)) bool // starts a goroutine of the stack; false once it is closed
 	cancel               context.CancelFunc
 	wg                   sync.WaitGroup // every goroutine of the stack
+	versions             [2]uint16      // of the protocol, oldest and newest
 	greeters             chan struct{}  // one slot for each handshake on its way
 	dials                dialPool
 
-	stray atomic.Int64 // frames that were unknown or came late, and were ignored
-	spent struct{ read, written atomic.Uint64 }
+	stray                   atomic.Int64 // frames that were unknown or came late, and were ignored
+	spent                   struct{ read, written atomic.Uint64 }
+	plainBytes, packedBytes atomic.Uint64 // of what was put to compression
 
 	// Guarded by mu.
 	mu         sync.Mutex
@@ -62,6 +64,7 @@ func New(cfg Config) (*Stack, error) {
 	s := &Stack{
 		cfg: cfg, pool: bufpool.New(cfg.room(), cfg.MemorySegments), listener: l, addr: advertise(cfg.Advertise, l.Addr().String(), hostname),
 		sockets: socks, dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
+		versions:   [2]uint16{wire.MinVersion, wire.Version},
 		dials:      dialPool{entries: make(map[connKey]*dialEntry)},
 		partitions: make(map[string]*Partition), waiting: make(map[string][]*view),
 		conns: make(map[*conn]struct{}), gates: make(map[*Gate]struct{}),
@@ -148,7 +151,9 @@ type Stats struct {
 	Partitions, Gates     int
 	Waiting               int // requests for partitions that are not there yet
 	BytesRead, BytesSent  uint64
-	StrayFrames           int64 // unknown or late, ignored
+	PlainBytes            uint64 // of payloads that compression was tried on
+	PackedBytes           uint64 // what was sent of them
+	StrayFrames           int64  // unknown or late, ignored
 	SegmentBytes          int
 	SegmentsTotal         int
 	SegmentsUsed          int
@@ -163,6 +168,7 @@ func (s *Stack) Stats() Stats {
 	st := Stats{
 		StrayFrames: s.stray.Load(), SegmentBytes: s.cfg.SegmentBytes, SegmentsTotal: b.Total, SegmentsUsed: b.Used,
 		SegmentsReserved: b.Reserved, SegmentsFloating: b.Floating, SegmentsEverAllocated: b.Made,
+		PlainBytes: s.plainBytes.Load(), PackedBytes: s.packedBytes.Load(),
 		BytesRead: s.spent.read.Load(), BytesSent: s.spent.written.Load(),
 	}
 	s.mu.Lock()

@@ -206,7 +206,7 @@ func (p *Partition) fill(v *view, b *batch) (more bool) {
 			b.addEvent(h, it.event)
 		} else if v.window.Spend() {
 			it := p.popLocked(s)
-			h.Type, h.Length, h.Backlog = wire.Data, uint32(it.n), uint32(s.segments)
+			h.Type, h.Flags, h.Length, h.Backlog = wire.Data, it.flags, uint32(it.n), uint32(s.segments)
 			b.addData(h, it, v)
 		} else {
 			if s.told == 0 {

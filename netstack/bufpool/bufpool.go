@@ -131,11 +131,29 @@ func (a *Account) Borrow(n int) int {
 		return 0
 	}
 	fromOwn := min(n, a.ownFree)
-	fromPool := max(0, min(n-fromOwn, p.total-p.reserved-p.floating))
+	fromPool := min(n-fromOwn, a.shareLocked())
 	a.ownFree -= fromOwn
 	p.floating += fromPool
 	a.borrowed += fromOwn + fromPool
 	return fromOwn + fromPool
+}
+
+// greed is how many times what would be left for others an account may have of floating segments.
+// Thus accounts that all want more than there is come to equal shares, whoever was first, and one alone gets most.
+const greed = 4
+
+// shareLocked is how many floating segments a may take from the pool now.
+func (a *Account) shareLocked() int {
+	free := a.pool.total - a.pool.reserved - a.pool.floating
+	if free <= 0 {
+		return 0
+	}
+	lent := a.borrowed - (a.own - a.ownFree)
+	share := (greed*free - lent) / (greed + 1) // the largest k with lent+k ≤ greed × (free-k)
+	if lent == 0 {
+		share = max(share, 1)
+	}
+	return max(share, 0)
 }
 
 // Repay gives n floating tickets back.

@@ -15,8 +15,8 @@ func TestGuarantees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := a.Borrow(100); got != 6 {
-		t.Errorf("borrowed %d, want 1 of its own and the 5 that nobody set aside", got)
+	if got := a.Borrow(100); got != 5 {
+		t.Errorf("borrowed %d, want 1 of its own and 4 of the 5 that nobody set aside", got)
 	}
 	b, err := p.Open("b", 5, 0, 0)
 	if err != nil {
@@ -25,7 +25,7 @@ func TestGuarantees(t *testing.T) {
 	if got := b.Borrow(1); got != 0 {
 		t.Errorf("borrowed %d over its limit", got)
 	}
-	a.Repay(6)
+	a.Repay(5)
 	if got := a.Borrow(3); got != 1 {
 		t.Errorf("borrowed %d, want its own one only: the rest is set aside for b", got)
 	}
@@ -43,6 +43,34 @@ func TestGuarantees(t *testing.T) {
 	b.Close()
 	if s := p.Stats(); s.Reserved != 0 || s.Floating != 0 || s.Used != 0 {
 		t.Errorf("after all is closed: %+v", s)
+	}
+}
+
+// TestShares has accounts that come one after the other and want all they can get: once each has given back and taken
+// again a few times, they have about the same.
+func TestShares(t *testing.T) {
+	p := New(64, 1000)
+	var accounts []*Account
+	for range 40 {
+		a, err := p.Open("a", 1, 1, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accounts = append(accounts, a)
+		a.Borrow(100)
+	}
+	for range 300 {
+		for _, a := range accounts {
+			a.Repay(min(1, a.borrowed))
+			a.Borrow(2)
+		}
+	}
+	lo, hi := 1000, 0
+	for _, a := range accounts {
+		lo, hi = min(lo, a.borrowed), max(hi, a.borrowed)
+	}
+	if lo < 20 || hi > 28 {
+		t.Errorf("between %d and %d segments an account, want about 23", lo, hi)
 	}
 }
 

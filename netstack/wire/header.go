@@ -9,7 +9,7 @@
 //	 8  u32  channel; 0 is the connection itself
 //	12  u32  sequence number of the channel (data, event), from 0; wraps
 //	16  u32  backlog: data frames the sender has waiting behind this one (data, event, backlog)
-//	20  u32  reserved, 0 (a checksum, once negotiated)
+//	20  u32  checksum, if agreed on; else sent as 0 and ignored
 //
 // SPEC.md in the parent directory tells who sends what when.
 package wire
@@ -73,12 +73,20 @@ func (t Type) String() string {
 // Known reports whether t is a type of this version. Frames of others are skipped and counted.
 func (t Type) Known() bool { return int(t) < len(typeNames) && typeNames[t] != "" }
 
-// Flags of event frames. No other frame has flags in this version.
+// Flags of event frames.
 const (
 	FlagPriority uint8 = 1 << 0 // overtakes what the channel has queued
 	FlagCoalesce uint8 = 1 << 1 // the next event with this flag may replace it while neither is read
 	FlagEnd      uint8 = 1 << 2 // nothing follows on the channel
 	eventFlags         = FlagPriority | FlagCoalesce | FlagEnd
+)
+
+// Flags of data frames: how the payload is compressed. It then begins with its plain length, u32. They are only sent to who
+// said that it takes them. No other frame has flags.
+const (
+	FlagLZ4   uint8 = 1 << 4
+	FlagZstd  uint8 = 1 << 5
+	dataFlags       = FlagLZ4 | FlagZstd
 )
 
 // Header is a parsed frame header.
@@ -89,6 +97,7 @@ type Header struct {
 	Channel uint32
 	Seq     uint32
 	Backlog uint32
+	Sum     uint32 // checksum as read, or to write
 }
 
 // Errors of Parse functions. All of them mean that the connection can't be read on.
@@ -98,6 +107,7 @@ var (
 	ErrLength = errors.New("frame length out of bounds")
 	ErrFlags  = errors.New("frame has unknown flags")
 	ErrFrame  = errors.New("malformed frame")
+	ErrSum    = errors.New("frame was altered on its way: wrong checksum")
 )
 
 // PutHeader writes h to the first HeaderSize bytes of b.
@@ -110,7 +120,7 @@ func PutHeader(b []byte, h Header) {
 	binary.LittleEndian.PutUint32(b[8:], h.Channel)
 	binary.LittleEndian.PutUint32(b[12:], h.Seq)
 	binary.LittleEndian.PutUint32(b[16:], h.Backlog)
-	binary.LittleEndian.PutUint32(b[20:], 0)
+	binary.LittleEndian.PutUint32(b[20:], h.Sum)
 }
 
 // AppendHeader appends h. Its Length must be that of the payload that follows.
@@ -136,6 +146,7 @@ func ParseHeader(b []byte, maxData uint32) (Header, error) {
 		Channel: binary.LittleEndian.Uint32(b[8:]),
 		Seq:     binary.LittleEndian.Uint32(b[12:]),
 		Backlog: binary.LittleEndian.Uint32(b[16:]),
+		Sum:     binary.LittleEndian.Uint32(b[20:]),
 	}
 	if err := h.check(maxData); err != nil {
 		return Header{}, fmt.Errorf("%w: %s frame, %d bytes, flags %#x, channel %d", err, h.Type, h.Length, h.Flags, h.Channel)
@@ -148,8 +159,8 @@ func (h Header) check(maxData uint32) error {
 	limit, flags := uint32(MaxControl), uint8(0)
 	switch h.Type {
 	case Data:
-		limit = maxData
-		if h.Length == 0 {
+		limit, flags = maxData, dataFlags
+		if h.Length == 0 || h.Flags&dataFlags == dataFlags {
 			return ErrLength
 		}
 	case Event:

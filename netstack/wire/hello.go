@@ -28,8 +28,16 @@ type Greeting struct {
 	Identity               string // agent id, for people
 }
 
-// BigEndian is the feature of a host whose memory is big endian. Payloads may be images of memory, so both ends must agree.
-const BigEndian uint32 = 1 << 0
+// Features of a greeting.
+const (
+	// BigEndian: this host's memory is big endian. Payloads may be images of memory, so both ends must agree.
+	BigEndian uint32 = 1 << 0
+	// Checksums: frames after the handshake have checksums, if both ends say so.
+	Checksums uint32 = 1 << 1
+	// TakesLZ4 and TakesZstd: data frames sent to this end may be compressed so.
+	TakesLZ4  uint32 = 1 << 2
+	TakesZstd uint32 = 1 << 3
+)
 
 // MaxIdentity is the longest identity.
 const MaxIdentity = 200

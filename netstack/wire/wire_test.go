@@ -126,6 +126,46 @@ func TestEveryPrefixFails(t *testing.T) {
 	}
 }
 
+func TestSums(t *testing.T) {
+	all := append(AppendCredit(nil, []Grant{{1, 2}}), AppendRequest(nil, 3, PartitionRequest{Partition: "p"})...)
+	all = append(AppendHeader(all, Header{Type: Event, Length: 3, Channel: 9}), "abc"...)
+	PutSums(all)
+	check := func(b []byte) (n int, err error) {
+		h, err := ParseHeader(b, maxData)
+		if err != nil {
+			return 0, err
+		}
+		if n = HeaderSize + int(h.Length); n > len(b) {
+			return 0, ErrShort
+		}
+		s := NewSum(h)
+		s.Add(b[HeaderSize : HeaderSize+h.Length/2])
+		s.Add(b[HeaderSize+h.Length/2 : n])
+		return n, s.Check(h)
+	}
+	frames := 0
+	for rest := all; len(rest) > 0; frames++ {
+		n, err := check(rest)
+		if err != nil {
+			t.Fatalf("frame %d: %v", frames, err)
+		}
+		for bit := range 8 * n {
+			rest[bit/8] ^= 1 << (bit % 8)
+			if _, err := check(rest); err == nil {
+				t.Errorf("frame %d: bit %d was altered unnoticed", frames, bit)
+			}
+			rest[bit/8] ^= 1 << (bit % 8)
+		}
+		rest = rest[n:]
+	}
+	if frames != 3 {
+		t.Errorf("%d frames, want 3", frames)
+	}
+	if string(all[len(all)-7:]) != "\x01\xdak\xb0abc" {
+		t.Errorf("golden checksum: got %q", all[len(all)-7:])
+	}
+}
+
 func header(edit func(b []byte)) []byte {
 	b := AppendHeader(nil, Header{Type: Data, Length: 8, Channel: 1})
 	edit(b)
@@ -150,6 +190,7 @@ func TestInvalid(t *testing.T) {
 		{"data of 4 GiB", header(length(1<<32 - 1)), ErrLength},
 		{"empty data", header(length(0)), ErrLength},
 		{"data with flags", header(func(b []byte) { b[3] = 1 }), ErrFlags},
+		{"data compressed twice", header(func(b []byte) { b[3] = FlagLZ4 | FlagZstd }), ErrLength},
 		{"event with unknown flags", control(Event, 0x80, 0), ErrFlags},
 		{"credit with flags", control(Credit, 1, 8), ErrFlags},
 		{"event too long", control(Event, 0, MaxControl+1), ErrLength},
