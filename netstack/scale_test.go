@@ -44,7 +44,7 @@ func TestIdleChannelsAreSmall(t *testing.T) {
 
 // TestFairness has many busy producers on one connection: in any stretch they get about the same.
 func TestFairness(t *testing.T) {
-	const n, rounds = 50, 300
+	const n, rounds = 50, 600
 	a, b := start(t, nil), start(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	w := newWaker()
@@ -67,7 +67,7 @@ func TestFairness(t *testing.T) {
 			t.Fatal(err)
 		}
 		if it.Segment != nil {
-			if total >= n*rounds/4 { // they begin one after the other
+			if total >= n*rounds/3 { // they begin one after the other
 				counts[it.Channel]++
 			}
 			total++

@@ -9,13 +9,16 @@
 // announced for it), Get hands out memory when bytes arrive. So segments that were credited but
 // never used cost no memory.
 //
-// Accounts that open while others hold floating segments may push the number of segments in use
-// above the total for as long as those are out, by at most as many; none is lent again meanwhile.
+// Bound: an account that opens while others hold floating segments may push what is promised above the total, by no more
+// than the floating segments out at that moment. None is lent until they have come back, so the excess only shrinks
+// until the next account opens, and memory that was allocated for it is let go as it returns.
+// (To wait for them instead would let a slow task delay the start of another.)
 package bufpool
 
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Room around the payload of a Segment. Both keep the payload 64-byte aligned.
@@ -30,7 +33,13 @@ const slabSegments = 16 // segments allocated together
 type Segment struct {
 	mem  []byte
 	size int
+	lone bool         // allocated by itself, not in a slab
+	held atomic.Int32 // how many Puts are still to be made beside the last
 }
+
+// Retain keeps the segment's payload as it is for one more user, whose Put gives it back; the last Put of all frees it.
+// The caller must know that the segment is in use, and stays so during the call.
+func (s *Segment) Retain() { s.held.Add(1) }
 
 // Bytes returns the payload's room, 64-byte aligned.
 func (s *Segment) Bytes() []byte { return s.mem[HeadRoom : HeadRoom+s.size : HeadRoom+s.size] }
@@ -119,19 +128,29 @@ func (p *Pool) Open(what string, exclusive, floatMin, floatMax int) (*Account, e
 }
 
 // Borrow takes up to n floating tickets and returns how many it got.
-func (a *Account) Borrow(n int) int {
+func (a *Account) Borrow(n int) int { return a.borrow(n, 0) }
+
+// Overdraw takes one ticket although the account may have its most already, at most beyond more than that, out of what
+// nobody has set aside or borrowed.
+func (a *Account) Overdraw(beyond int) bool { return a.borrow(1, beyond) == 1 }
+
+func (a *Account) borrow(n, beyond int) int {
 	p := a.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a.closed {
 		return 0
 	}
-	n = min(n, a.max-a.borrowed)
+	n = min(n, a.max+beyond-a.borrowed)
 	if n <= 0 {
 		return 0
 	}
 	fromOwn := min(n, a.ownFree)
-	fromPool := min(n-fromOwn, a.shareLocked())
+	share := a.shareLocked()
+	if beyond > 0 {
+		share = max(0, p.total-p.reserved-p.floating)
+	}
+	fromPool := min(n-fromOwn, share)
 	a.ownFree -= fromOwn
 	p.floating += fromPool
 	a.borrowed += fromOwn + fromPool
@@ -193,7 +212,15 @@ func (p *Pool) Get() *Segment {
 // Put takes segments back.
 func (p *Pool) Put(segs ...*Segment) {
 	p.mu.Lock()
-	p.free = append(p.free, segs...)
+	for _, s := range segs {
+		switch {
+		case s.held.Load() > 0 && s.held.Add(-1) >= 0: // another one has it still
+		case s.lone && p.made > p.total: // was beyond the total: memory goes back
+			p.made--
+		default:
+			p.free = append(p.free, s)
+		}
+	}
 	p.mu.Unlock()
 }
 
@@ -204,7 +231,7 @@ func (p *Pool) growLocked() {
 	mem := alignedBytes(n * stride)
 	segs := make([]Segment, n)
 	for i := range segs {
-		segs[i] = Segment{mem: mem[i*stride : (i+1)*stride : (i+1)*stride], size: p.size}
+		segs[i].mem, segs[i].size, segs[i].lone = mem[i*stride:(i+1)*stride:(i+1)*stride], p.size, n == 1
 		p.free = append(p.free, &segs[i])
 	}
 	p.made += n

@@ -99,6 +99,76 @@ func TestSegments(t *testing.T) {
 	}
 }
 
+// TestExcessIsBounded opens accounts while floating segments are out, fills all that is promised, and gives it back.
+func TestExcessIsBounded(t *testing.T) {
+	const total = 100
+	p := New(64, total)
+	a, err := p.Open("a", 0, 0, total)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lent := a.Borrow(total)
+	var segs []*Segment
+	for range lent {
+		segs = append(segs, p.Get())
+	}
+	b, err := p.Open("b", total, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range total {
+		segs = append(segs, p.Get())
+	}
+	if s := p.Stats(); s.Used > total+lent || s.Made > total+lent {
+		t.Errorf("%d segments used and %d made, at most %d may be", s.Used, s.Made, total+lent)
+	}
+	if n := a.Borrow(1) + b.Borrow(1); n != 0 {
+		t.Errorf("lent %d above the total", n)
+	}
+	a.Repay(lent)
+	p.Put(segs...)
+	if s := p.Stats(); s.Used != 0 || s.Made > total {
+		t.Errorf("all is back: %+v, want no memory beyond the total", s)
+	}
+}
+
+func TestRetain(t *testing.T) {
+	p := New(64, 2)
+	s := p.Get()
+	s.Retain()
+	s.Retain()
+	for i := range 3 {
+		if used := p.Stats().Used; used != 1 {
+			t.Errorf("%d segments used after %d of 3 users gave it back", used, i)
+		}
+		p.Put(s)
+	}
+	if used := p.Stats().Used; used != 0 {
+		t.Errorf("%d segments used after the last", used)
+	}
+}
+
+func TestOverdraw(t *testing.T) {
+	p := New(64, 10)
+	a, err := p.Open("a", 4, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := a.Borrow(10); n != 3 {
+		t.Fatalf("borrowed %d", n)
+	}
+	if !a.Overdraw(2) || !a.Overdraw(2) || a.Overdraw(2) {
+		t.Error("want exactly 2 beyond the most")
+	}
+	if !a.Overdraw(9) || a.Overdraw(9) {
+		t.Error("overdrew what was set aside or isn't there")
+	}
+	a.Repay(6)
+	if s := p.Stats(); s.Floating != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestAccounting holds random histories of accounts against a plain count.
 func TestAccounting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
