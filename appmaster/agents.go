@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/heddle-stream/heddle/appmaster/plane"
 	"github.com/heddle-stream/heddle/appmaster/sched"
 	"github.com/heddle-stream/heddle/appmaster/slotmgr"
 	"github.com/heddle-stream/heddle/internal/cluster"
@@ -24,11 +25,13 @@ func (m *master) driverEnv() DriverEnv {
 				if m.leaving {
 					m.cfg.Driver.Return(id, false)
 				}
-				m.slotEvent(time.Now(), slotmgr.Granted{Agent: id, Container: container, Host: host})
+				m.plane.SlotEvent(time.Now(), slotmgr.Granted{Agent: id, Container: container, Host: host})
 			})
 		},
-		Exited:  func(exit AgentExit) { m.post(func() { m.onExit(exit) }) },
-		Refused: func(reason string) { m.post(func() { m.slotEvent(time.Now(), slotmgr.AskRefused{Reason: reason}) }) },
+		Exited: func(exit AgentExit) { m.post(func() { m.onExit(exit) }) },
+		Refused: func(reason string) {
+			m.post(func() { m.plane.SlotEvent(time.Now(), slotmgr.AskRefused{Reason: reason}) })
+		},
 	}
 }
 
@@ -54,7 +57,7 @@ func (m *master) onExit(exit AgentExit) {
 	a.exit = &exit
 	m.dirty = true
 	m.log.Info("an agent has ended", "agent", exit.Agent, "reason", exit.Reason)
-	m.slotEvent(time.Now(), slotmgr.Exited{Agent: exit.Agent, Reason: exit.Reason, Blame: exit.Blame})
+	m.plane.SlotEvent(time.Now(), slotmgr.Exited{Agent: exit.Agent, Reason: exit.Reason, Blame: exit.Blame})
 }
 
 // onRegister handles an agent's first message.
@@ -70,11 +73,10 @@ func (m *master) onRegister(s *session, reg *ctlpb.Register) {
 		m.schedEvent(now, sched.Fail{Failure: cluster.Failure{Kind: cluster.Invalid, Message: fmt.Sprintf("agent %s can't run this job: %s", s.agent, why)}})
 		return
 	}
-	effects := m.slots.Handle(now, slotmgr.Registered{
+	effects := m.plane.SlotEvent(now, slotmgr.Registered{
 		Agent: s.agent, Attempt: reg.GetAttempt(), Slots: int(reg.GetSlots()),
 		Total: cluster.Profile{MilliCPU: reg.GetMilliCpu(), MemoryMB: reg.GetMemoryMb()}, Host: reg.GetHost(), Addr: reg.GetExchangeAddr(),
 	})
-	push(m, effects)
 	for _, e := range effects {
 		switch e := e.(type) {
 		case slotmgr.Refuse:
@@ -109,9 +111,8 @@ func (m *master) onReturned(now time.Time, agent cluster.AgentID, tasks []*ctlpb
 		}
 		ev.Tasks = append(ev.Tasks, t)
 	}
-	m.warn(fmt.Sprintf("agent %s is back after its session broke, with %s", agent, count(len(ev.Tasks), "task")))
+	m.warn(fmt.Sprintf("agent %s is back after its session broke, with %s", agent, plane.Count(len(ev.Tasks), "task")))
 	m.schedEvent(now, ev)
-	m.resendSplits(agent, ev.Tasks)
 }
 
 // mismatch says why an agent's program is not this one's, or "".
@@ -132,7 +133,8 @@ func (m *master) refuse(s *session, reason string) {
 }
 
 // accept tells an agent that it is in. The answer goes before any order, since the session's queue keeps the order.
-func (m *master) accept(id cluster.AgentID) {
+func (m *master) accept(e slotmgr.Accept) {
+	id := e.Agent
 	a := m.agents[id]
 	if a.session == nil {
 		return // it broke meanwhile
@@ -144,6 +146,9 @@ func (m *master) accept(id cluster.AgentID) {
 	m.log.Info("an agent is there", "agent", id, "pid", a.pid)
 	if w, ok := m.cfg.Driver.(Witness); ok {
 		w.Joined(id)
+	}
+	if e.Back {
+		m.resendSplits(id)
 	}
 	m.dirty = true
 }
@@ -161,7 +166,7 @@ func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 		return
 	}
 	now := time.Now()
-	m.slotEvent(now, slotmgr.Heard{Agent: s.agent})
+	m.plane.SlotEvent(now, slotmgr.Heard{Agent: s.agent})
 	switch msg := msg.M.(type) {
 	case *ctlpb.FromAgent_Heartbeat:
 		a.stats = msg.Heartbeat.GetAgent()
@@ -172,7 +177,7 @@ func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 	case *ctlpb.FromAgent_Task:
 		m.onTask(now, s.agent, msg.Task)
 	case *ctlpb.FromAgent_Goodbye:
-		m.slotEvent(now, slotmgr.Left{Agent: s.agent, Reason: msg.Goodbye.GetReason()})
+		m.plane.SlotEvent(now, slotmgr.Left{Agent: s.agent, Reason: msg.Goodbye.GetReason()})
 		if w, ok := m.cfg.Driver.(Witness); ok {
 			w.Parted(s.agent, msg.Goodbye.GetReason())
 		}
@@ -207,7 +212,7 @@ func (m *master) runs(agent cluster.AgentID, id cluster.ExecutionID) bool {
 	if id.Vertex < 0 || id.Vertex >= len(m.reports) || id.Subtask < 0 || id.Subtask >= len(m.reports[id.Vertex]) {
 		return false
 	}
-	return m.sched.Execution(id.Vertex, id.Subtask).Slot.Agent == agent
+	return m.job0().Execution(id.Vertex, id.Subtask).Slot.Agent == agent
 }
 
 func (m *master) taskName(id cluster.ExecutionID) string {
@@ -221,7 +226,7 @@ func (m *master) onSessionEnd(s *session, reason string) {
 		return
 	}
 	a.session = nil
-	m.slotEvent(time.Now(), slotmgr.SessionBroken{Agent: s.agent, Reason: reason})
+	m.plane.SlotEvent(time.Now(), slotmgr.SessionBroken{Agent: s.agent, Reason: reason})
 }
 
 // onSourceFailed ends the job, since one of its sources can't go on.

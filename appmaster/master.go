@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/heddle-stream/heddle/appmaster/plane"
 	"github.com/heddle-stream/heddle/appmaster/sched"
 	"github.com/heddle-stream/heddle/appmaster/slotmgr"
 	"github.com/heddle-stream/heddle/appmaster/slotpool"
@@ -37,16 +38,11 @@ type master struct {
 	snapshot atomic.Pointer[Snapshot]
 
 	// Owned by the loop.
-	slots    *slotmgr.Machine
-	pool     *slotpool.Machine
-	sched    *sched.Machine
+	plane    *plane.Plane
 	agents   map[cluster.AgentID]*agentRecord
 	sources  []*source
 	reports  [][]report  // by vertex and subtask
 	rates    []rateMeter // by vertex
-	effects  []any       // to be performed, in order
-	ask      int         // what the slot manager wants of the driver
-	asked    int         // what the driver was told
 	started  time.Time
 	warnings []Warning
 	lastLogs []string // of the agent whose loss ended the supply of agents
@@ -54,6 +50,9 @@ type master struct {
 	shown    time.Time // when the last snapshot was made
 	leaving  bool      // the job is over, agents are told to go
 }
+
+// job0 is the scheduler of the job: an application has one.
+func (m *master) job0() *sched.Machine { return m.plane.Jobs[0].Sched }
 
 // agentRecord is what the master knows of an agent beside its slots.
 type agentRecord struct {
@@ -95,7 +94,7 @@ func newMaster(cfg Config) (*master, error) {
 	m := &master{
 		cfg: cfg, log: cfg.Logger, job: cluster.JobID(cfg.App), authority: authority, exchange: pki.NewExchangeKey(),
 		inbox: make(chan func(), 1024), stopped: make(chan struct{}),
-		slots: slotmgr.New(cfg.Agents), pool: slotpool.New(cfg.Slots), sched: s,
+		plane:  plane.New(slotmgr.New(cfg.Agents), plane.Job{ID: cluster.JobID(cfg.App), Pool: slotpool.New(cfg.Slots), Sched: s}),
 		agents: map[cluster.AgentID]*agentRecord{}, started: time.Now(),
 		rates: make([]rateMeter, len(cfg.Graph.Vertices)),
 	}
@@ -230,7 +229,7 @@ func (m *master) loop(ctx context.Context) {
 	var until time.Time // when agents have had their time to go by themselves; zero: the job runs
 	for {
 		now := time.Now()
-		if state, _ := m.sched.State(); state.Final() && !m.leaving {
+		if state, _ := m.job0().State(); state.Final() && !m.leaving {
 			until = now.Add(m.cfg.StopGrace)
 			m.dismiss()
 		}
@@ -251,7 +250,7 @@ func (m *master) loop(ctx context.Context) {
 		if !m.leaving {
 			m.turn()
 		} else {
-			m.effects = nil // the machines' work is over
+			m.plane.Discard() // the machines' work is over
 		}
 		m.show(time.Now())
 	}
@@ -272,7 +271,7 @@ func (m *master) drain() {
 // pause is how long the loop may sleep if nothing happens.
 func (m *master) pause(now, until time.Time) time.Duration {
 	next := now.Add(refresh)
-	for _, t := range []time.Time{m.slots.Next(), m.pool.Next(), m.sched.Next(), until} {
+	for _, t := range []time.Time{m.plane.Next(), until} {
 		if !t.IsZero() && t.Before(next) {
 			next = t
 		}

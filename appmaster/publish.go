@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/heddle-stream/heddle/appmaster/plane"
 	"github.com/heddle-stream/heddle/appmaster/sched"
 	"github.com/heddle-stream/heddle/appmaster/slotmgr"
 	"github.com/heddle-stream/heddle/internal/cluster"
@@ -14,10 +15,10 @@ import (
 
 // publish makes a new Snapshot of the loop's state.
 func (m *master) publish(now time.Time) {
-	state, since := m.sched.State()
+	state, since := m.job0().State()
 	s := &Snapshot{
 		App: m.cfg.App, Job: m.cfg.Job.Name, State: state.String(), Since: since, Started: m.started, Time: now,
-		Attempt: m.sched.Attempt(), Cause: m.causeView(), Warnings: slices.Clone(m.warnings), Waiting: m.waiting(now, state),
+		Attempt: m.job0().Attempt(), Cause: m.causeView(), Warnings: slices.Clone(m.warnings), Waiting: m.waiting(now, state),
 	}
 	tasks := map[cluster.SlotID][]string{}
 	for v := range m.cfg.Graph.Vertices {
@@ -27,7 +28,7 @@ func (m *master) publish(now time.Time) {
 		e := &m.cfg.Graph.Edges[i]
 		s.Edges = append(s.Edges, Edge{From: e.From, To: e.To, Partitioning: e.Kind.String()})
 	}
-	for a := range m.slots.Agents() {
+	for a := range m.plane.Slots.Agents() {
 		s.Agents = append(s.Agents, m.agentView(a, tasks))
 	}
 	for id, a := range m.agents {
@@ -39,8 +40,8 @@ func (m *master) publish(now time.Time) {
 	for _, src := range m.sources {
 		s.Sources = append(s.Sources, m.sourceView(src))
 	}
-	supply := m.slots.Supply()
-	s.Slots = SlotCounts{Needed: m.sched.Slots(), Total: supply.Slots, Free: supply.Free}
+	supply := m.plane.Slots.Supply()
+	s.Slots = SlotCounts{Needed: m.job0().Slots(), Total: supply.Slots, Free: supply.Free}
 	m.snapshot.Store(s)
 	m.shown, m.dirty = now, false
 }
@@ -49,7 +50,7 @@ func (m *master) publish(now time.Time) {
 func (m *master) waiting(now time.Time, state sched.State) string {
 	open := func(states ...cluster.TaskState) (n, all int) {
 		for v := range m.cfg.Graph.Vertices {
-			c := m.sched.Counts(v)
+			c := m.job0().Counts(v)
 			for _, s := range states {
 				n += c[s]
 			}
@@ -59,10 +60,10 @@ func (m *master) waiting(now time.Time, state sched.State) string {
 	}
 	switch state {
 	case sched.Waiting:
-		if src := m.undiscovered(); src != nil && m.sched.HasSlots() {
+		if src := m.undiscovered(); src != nil && m.job0().HasSlots() {
 			return fmt.Sprintf("source %s to find its splits", src.node.Title())
 		}
-		return count(m.sched.Slots(), "slot") + ": " + m.outlook(now)
+		return plane.Count(m.job0().Slots(), "slot") + ": " + m.plane.Outlook(now)
 	case sched.Running:
 		if n, all := open(cluster.Deploying); n > 0 {
 			return fmt.Sprintf("%d of %d tasks to open", n, all)
@@ -99,7 +100,7 @@ func (m *master) trouble() string {
 }
 
 func (m *master) causeView() *Cause {
-	c := m.sched.Cause()
+	c := m.job0().Cause()
 	if c == nil {
 		return nil
 	}
@@ -125,7 +126,7 @@ func (m *master) causeView() *Cause {
 func (m *master) vertexView(now time.Time, id int, tasks map[cluster.SlotID][]string) Vertex {
 	v := &m.cfg.Graph.Vertices[id]
 	out := Vertex{ID: id, Name: v.Name, Parallelism: v.Parallelism, SlotGroup: v.SlotGroup, Tasks: map[string]int{}}
-	for s, n := range m.sched.Counts(id) {
+	for s, n := range m.job0().Counts(id) {
 		if n > 0 {
 			out.Tasks[cluster.TaskState(s).String()] = n
 		}
@@ -145,7 +146,7 @@ func (m *master) vertexView(now time.Time, id int, tasks map[cluster.SlotID][]st
 		out.Operators = append(out.Operators, op)
 	}
 	out.Watermark = m.lowestWatermark(id)
-	for e := range m.sched.Executions(id) {
+	for e := range m.job0().Executions(id) {
 		sub := m.subtaskView(id, e)
 		out.RecordsIn += sub.RecordsIn
 		out.RecordsOut += sub.RecordsOut

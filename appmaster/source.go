@@ -171,7 +171,7 @@ func (m *master) onSplits(src *source, found []assigned, final bool) {
 	}
 	for r := range added {
 		src.splits[r] = append(src.splits[r], added[r]...)
-		e := m.sched.Execution(src.vertex, r)
+		e := m.job0().Execution(src.vertex, r)
 		if len(added[r]) == 0 && !final || e.State != cluster.Deploying && e.State != cluster.Running {
 			continue
 		}
@@ -193,30 +193,18 @@ func (m *master) undiscovered() *source {
 	return nil
 }
 
-// resendSplits gives the readers among an agent's tasks all their splits again, since some may have been lost on the way.
-// An agent takes each once.
-func (m *master) resendSplits(agent cluster.AgentID, tasks []sched.TaskChanged) {
-	for _, t := range tasks {
-		for _, src := range m.sources {
-			if src.vertex != t.ID.Vertex || !m.runs(agent, t.ID) || t.State.Final() {
-				continue
+// resendSplits gives the readers of an agent that came back all their splits again, since some may have been lost on the way.
+// The agent takes each once.
+func (m *master) resendSplits(agent cluster.AgentID) {
+	for _, src := range m.sources {
+		for e := range m.job0().Executions(src.vertex) {
+			if e.Slot.Agent == agent && (e.State == cluster.Deploying || e.State == cluster.Running) {
+				m.toAgent(agent, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Splits{Splits: &ctlpb.Splits{
+					Id: ctl.PBExecution(e.ID), Splits: pbSplits(src.splits[e.ID.Subtask]), NoMore: src.final,
+				}}})
 			}
-			m.effects = append(m.effects, splitsFor{agent, t.ID, src})
 		}
 	}
-}
-
-// splitsFor is the effect that sends a reader all its splits.
-type splitsFor struct {
-	agent cluster.AgentID
-	id    cluster.ExecutionID
-	src   *source
-}
-
-func (m *master) sendSplits(e splitsFor) {
-	m.toAgent(e.agent, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Splits{Splits: &ctlpb.Splits{
-		Id: ctl.PBExecution(e.id), Splits: pbSplits(e.src.splits[e.id.Subtask]), NoMore: e.src.final,
-	}}})
 }
 
 func pbSplits(splits []flow.Split) []*ctlpb.Split {

@@ -11,6 +11,7 @@ var layers = [][]string{
 	{"bench", "conf", "internal/jobspec", "internal/demo"},
 	{"appmaster/driver/...", "appmaster/web", "internal/inproc", "yarnclient/yarntest"},
 	{"appmaster", "agent"},
+	{"appmaster/plane"},
 	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "yarnclient"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
 	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs"},
@@ -23,7 +24,7 @@ var layers = [][]string{
 var pure = []string{
 	"internal/cluster", "internal/jobgraph", "internal/kafka/batch",
 	"netstack/wire", "netstack/credit",
-	"appmaster/slotmgr", "appmaster/slotpool", "appmaster/sched", "appmaster/ckpt",
+	"appmaster/slotmgr", "appmaster/slotpool", "appmaster/sched", "appmaster/plane", "appmaster/ckpt",
 }
 
 // impureImports may not be imported by a pure package.
@@ -44,12 +45,12 @@ var forbidden = []struct{ from, to, why string }{
 	{"agent/...", "kafkasink", "connectors arrive through package heddle's interfaces"},
 	{"appmaster", "appmaster/driver/...", "the command wires the driver"},
 	{"appmaster", "appmaster/web", "the command wires the web server"},
-	{"appmaster/slotmgr", "appmaster/slotpool", "pure siblings meet in the loop only"},
-	{"appmaster/slotmgr", "appmaster/sched", "pure siblings meet in the loop only"},
-	{"appmaster/slotpool", "appmaster/slotmgr", "pure siblings meet in the loop only"},
-	{"appmaster/slotpool", "appmaster/sched", "pure siblings meet in the loop only"},
-	{"appmaster/sched", "appmaster/slotmgr", "pure siblings meet in the loop only"},
-	{"appmaster/sched", "appmaster/slotpool", "pure siblings meet in the loop only"},
+	{"appmaster/slotmgr", "appmaster/slotpool", "pure siblings meet in plane only"},
+	{"appmaster/slotmgr", "appmaster/sched", "pure siblings meet in plane only"},
+	{"appmaster/slotpool", "appmaster/slotmgr", "pure siblings meet in plane only"},
+	{"appmaster/slotpool", "appmaster/sched", "pure siblings meet in plane only"},
+	{"appmaster/sched", "appmaster/slotmgr", "pure siblings meet in plane only"},
+	{"appmaster/sched", "appmaster/slotpool", "pure siblings meet in plane only"},
 	{"internal/flow", "internal/...", "the typed run time imports the standard library only"},
 }
 
