@@ -11,10 +11,10 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
 
 build: ## bin/heddle, static
-	$(STATIC) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/heddle ./cmd/heddle
+	$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o bin/heddle ./cmd/heddle
 
 demo: ## the main job on embedded defaults: broker, master, two agents
-	@$(STATIC) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/heddle ./cmd/heddle
+	@$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o bin/heddle ./cmd/heddle
 	@./bin/heddle demo $(ARGS)
 
 test: ## all tests: lint, unit tests under the race detector, simulation, integration
