@@ -95,6 +95,12 @@ type Witness interface {
 	Parted(id cluster.AgentID, reason string)
 }
 
+// Excluder is implemented by a Driver that can choose hosts. What it starts on an excluded one goes back at once.
+type Excluder interface {
+	// Exclude sets the hosts on which to start no agents, in place of those before. It notes them and returns at once.
+	Exclude(hosts []string)
+}
+
 // DriverEnv is what the master offers its driver. None of the functions waits for
 // an answer of the loop, though they may wait a moment when it is far behind.
 type DriverEnv struct {

@@ -40,6 +40,8 @@ func (m *master) perform(effect any) {
 	case slotmgr.Trusted:
 		m.log.Info("an agent is back from probation", "agent", e.Agent)
 		m.dirty = true
+	case slotmgr.Exclude:
+		m.exclude(e.Hosts)
 	case slotmgr.Starved:
 		m.log.Warn("no more agents will be asked for", "reason", e.Reason)
 	case sched.Deploy:
@@ -64,6 +66,14 @@ func (m *master) let(id cluster.AgentID, reason string) {
 		a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Shutdown{Shutdown: &ctlpb.Shutdown{Reason: reason}}})
 	}
 	m.cfg.Driver.Return(id, false)
+}
+
+// exclude tells the driver where it shall start no agents.
+func (m *master) exclude(hosts []string) {
+	m.warn(fmt.Sprintf("hosts on which agents keep failing, excluded for now: %v", hosts))
+	if d, ok := m.cfg.Driver.(Excluder); ok {
+		d.Exclude(hosts)
+	}
 }
 
 // lost makes sure that an agent is gone.

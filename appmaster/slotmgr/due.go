@@ -35,6 +35,7 @@ func (m *Machine) Next() time.Time {
 // scan looks at every agent's clocks, and sets when to do so again.
 func (m *Machine) scan(now time.Time) (out []Effect) {
 	m.scanAt = time.Time{}
+	out = m.readmit(now)
 	for row := range m.agents {
 		if m.agents[row].state != gone {
 			out = append(out, m.scanAgent(now, row)...)
@@ -54,7 +55,7 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 	}
 	giveUp := func(reason string) []Effect {
 		id := a.id
-		return append(m.lose(id, reason, true), Return{id, reason})
+		return append(m.lose(now, id, reason, true), Return{id, reason})
 	}
 	switch a.state {
 	case Starting:
@@ -78,6 +79,11 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 			a.why = fmt.Sprintf("no heartbeat for %v", m.cfg.HeartbeatTimeout/2)
 			return append([]Effect{Suspect{a.id, a.why}}, m.scanAgent(now, row)...)
 		}
+		if a.barred && a.free == len(a.slots) {
+			id := a.id
+			m.remove(row)
+			return []Effect{Return{id, "its host is excluded"}}
+		}
 		if m.returnable(a) && over(a.idle.Add(m.cfg.IdleTimeout)) {
 			id := a.id
 			m.remove(row)
@@ -90,7 +96,16 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 // returnable reports whether an agent may go once it has been idle for long enough.
 func (m *Machine) returnable(a *agent) bool {
 	return m.cfg.IdleTimeout > 0 && a.free == len(a.slots) &&
-		m.count[Alive]+m.count[Starting]+m.count[Probation] > m.cfg.MinAgents
+		m.count[Alive]+m.count[Starting]+m.count[Probation]-m.barred > m.cfg.MinAgents && m.need() <= -a.free
+}
+
+// need is how many slots there should be beyond those that are free: those that jobs lack, and the spare ones.
+func (m *Machine) need() int {
+	need := m.cfg.SpareAgents*m.cfg.SlotsPerAgent - m.free
+	for i := range m.jobs {
+		need += m.jobs[i].missing()
+	}
+	return need
 }
 
 // holding reports whether grants to a job that has lacked slots since t wait for agents that are starting,
@@ -188,14 +203,10 @@ func (m *Machine) lacking() int {
 	if m.starved != "" {
 		return 0
 	}
-	need := -m.free
-	for i := range m.jobs {
-		need += m.jobs[i].missing()
-	}
 	agents := m.count[Starting] + m.count[Alive] + m.count[Probation]
-	lack := max(ceilDiv(need, m.cfg.SlotsPerAgent)-m.count[Starting], m.cfg.MinAgents-agents, 0)
-	if m.cfg.MaxAgents > 0 {
-		lack = max(0, min(lack, m.cfg.MaxAgents-agents))
+	lack := max(ceilDiv(m.need(), m.cfg.SlotsPerAgent)-m.count[Starting], m.cfg.MinAgents-agents+m.barred, 0)
+	if m.limit > 0 {
+		lack = max(0, min(lack, m.limit-agents))
 	}
 	return lack
 }

@@ -120,6 +120,9 @@ type Suspect struct {
 // Trusted says that an agent's probation ended well.
 type Trusted struct{ Agent cluster.AgentID }
 
+// Exclude sets the hosts on which the driver shall start no agents, in place of those before.
+type Exclude struct{ Hosts []string }
+
 // Starved says that no more agents will be asked for. It is emitted once.
 type Starved struct{ Reason string }
 
@@ -131,4 +134,5 @@ func (Return) effect()  {}
 func (Lost) effect()    {}
 func (Suspect) effect() {}
 func (Trusted) effect() {}
+func (Exclude) effect() {}
 func (Starved) effect() {}

@@ -14,7 +14,7 @@ import (
 
 // check recomputes everything the Machine keeps by increments.
 func check(m *Machine) error {
-	var free, slots, allocated int
+	var free, slots, allocated, barred int
 	var count [gone]int
 	have := make([]map[int32]int, len(m.jobs))
 	for i := range have {
@@ -40,8 +40,17 @@ func check(m *Machine) error {
 		if n != a.free {
 			return fmt.Errorf("%s has %d free slots in its list, %d by its count", a.id, n, a.free)
 		}
-		if a.state == Alive {
+		if a.ranked != (a.state == Alive && !a.barred) {
+			return fmt.Errorf("%s is %v, barred %v, ranked %v", a.id, a.state, a.barred, a.ranked)
+		}
+		if a.ranked {
 			free += n
+		}
+		if a.barred {
+			barred++
+		}
+		if _, bad := m.excluded[a.node]; bad != a.barred {
+			return fmt.Errorf("%s on %s is barred: %v", a.id, a.node, a.barred)
 		}
 		for i, s := range a.slots {
 			if s.allocation == 0 {
@@ -55,7 +64,7 @@ func check(m *Machine) error {
 			have[s.job][p.req]++
 		}
 	}
-	if free != m.free || slots != m.slots || count != m.count || allocated != len(m.held) {
+	if free != m.free || barred != m.barred || slots != m.slots || count != m.count || allocated != len(m.held) {
 		return fmt.Errorf("sums are off: free %d/%d, slots %d/%d, count %v/%v, held %d/%d", m.free, free, m.slots, slots, m.count, count, len(m.held), allocated)
 	}
 	for i := range m.jobs {
@@ -127,14 +136,14 @@ func (w *world) settle(t *rapid.T) {
 		need += n
 	}
 	there := s.Alive + s.Probation + s.Starting
-	if w.cfg.MaxAgents > 0 && there+s.Asked > max(w.cfg.MaxAgents, there) {
+	if s.Limit > 0 && there+s.Asked > max(s.Limit, there) {
 		t.Fatalf("%d agents there, %d asked for, limit %d", there, s.Asked, w.cfg.MaxAgents)
 	}
-	if s.Asked > max(w.cfg.MinAgents, need) {
+	if s.Asked > max(w.cfg.MinAgents, need+w.cfg.SpareAgents) {
 		t.Fatalf("asked for %d agents, for %d slots", s.Asked, need)
 	}
-	limited := s.Starved != "" || w.cfg.MaxAgents > 0 && there+s.Asked >= w.cfg.MaxAgents
-	if coming := s.Free + (s.Starting+s.Asked)*w.cfg.SlotsPerAgent + len(w.given); coming < need && !limited {
+	limited := s.Starved != "" || s.Limit > 0 && there+s.Asked >= s.Limit
+	if coming := s.Free + (s.Starting+s.Asked)*w.cfg.SlotsPerAgent + len(w.given); coming < need+w.cfg.SpareAgents*w.cfg.SlotsPerAgent && !limited {
 		t.Fatalf("%d slots are there or coming, %d needed", coming, need)
 	}
 }
@@ -144,6 +153,9 @@ func TestInvariants(t *testing.T) {
 		cfg := Config{
 			Attempt: 1, SlotsPerAgent: rapid.IntRange(1, 3).Draw(t, "slots"), MinAgents: rapid.IntRange(0, 2).Draw(t, "min"),
 			MaxAgents: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "max"), EvenlySpread: rapid.Bool().Draw(t, "evenly"), FailureBudget: rapid.SampledFrom([]int{0, 3, 1000}).Draw(t, "budget"),
+			SpareAgents: rapid.IntRange(0, 2).Draw(t, "spare"), MaxSlots: rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "slots.max"),
+			HostFailures: rapid.IntRange(0, 2).Draw(t, "host failures"), FailureWindow: rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "window"),
+			HostExclusion: time.Minute,
 		}
 		w := &world{m: New(cfg), cfg: cfg, now: epoch, up: map[cluster.AgentID]bool{}, given: map[cluster.AllocationID]cluster.SlotID{}, need: map[cluster.JobID]int{}}
 		handle := func(ev Event) { w.perform(t, w.m.Handle(w.now, ev)) }
@@ -159,7 +171,7 @@ func TestInvariants(t *testing.T) {
 				w.granted++
 				id := cluster.AgentID(fmt.Sprintf("a%d", w.granted))
 				w.up[id] = false
-				handle(Granted{Agent: id, Host: "h"})
+				handle(Granted{Agent: id, Host: rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "host")})
 			},
 			"register": func(t *rapid.T) {
 				id := pick()

@@ -14,8 +14,8 @@ import (
 
 // script drives a Machine from a file. Every command prints the effects of its event, then those of Due.
 //
-//	new [slots=2] [min=0] [max=0] [evenly] [budget=0] [register=30s] [heartbeat=10s] [idle=30s] [hold=10s]
-//	granted AGENT…            the driver starts agents
+//	new [spare=0] [maxslots=0] [window=0s] [hostfailures=0] [exclusion=10m] [slots=2] [min=0] [max=0] [evenly] [budget=0] [register=30s] [heartbeat=10s] [idle=30s] [hold=10s]
+//	granted AGENT… [host=h]           the driver starts agents
 //	up AGENT… [slots=2] [mem=0] [attempt=1] [addr=AGENT:9]   agents register
 //	heard AGENT…
 //	broken AGENT | left AGENT | exited AGENT [noblame]
@@ -84,14 +84,16 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			Attempt: 1, SlotsPerAgent: num("slots", 2), MinAgents: num("min", 0), MaxAgents: num("max", 0), EvenlySpread: d.HasArg("evenly"),
 			FailureBudget: num("budget", 0), RegisterTimeout: dur("register", "30s"), HeartbeatTimeout: dur("heartbeat", "10s"),
 			IdleTimeout: dur("idle", "30s"), SpreadWait: dur("hold", "10s"),
+			SpareAgents: num("spare", 0), MaxSlots: num("maxslots", 0), FailureWindow: dur("window", "0s"),
+			HostFailures: num("hostfailures", 0), HostExclusion: dur("exclusion", "10m"),
 		})
 	case "granted":
 		each(func(id cluster.AgentID) Event {
-			return Granted{Agent: id, Container: cluster.ContainerID(id), Host: "h"}
+			return Granted{Agent: id, Container: cluster.ContainerID(id), Host: arg("host", "h")}
 		})
 	case "up":
 		each(func(id cluster.AgentID) Event {
-			return Registered{Agent: id, Attempt: uint32(num("attempt", 1)), Slots: num("slots", 2), Total: cluster.Profile{MemoryMB: int64(num("mem", 0))}, Host: "h", Addr: arg("addr", string(id)+":9")}
+			return Registered{Agent: id, Attempt: uint32(num("attempt", 1)), Slots: num("slots", 2), Total: cluster.Profile{MemoryMB: int64(num("mem", 0))}, Addr: arg("addr", string(id)+":9")}
 		})
 	case "heard":
 		each(func(id cluster.AgentID) Event { return Heard{id} })

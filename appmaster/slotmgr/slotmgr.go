@@ -13,7 +13,9 @@ type Config struct {
 	Attempt       uint32 // agents of another attempt are refused
 	SlotsPerAgent int    // expected of an agent that is starting; 0 means 1
 	MinAgents     int    // kept even when nobody needs them
+	SpareAgents   int    // kept beyond what is needed, so that a lost one is replaced at once
 	MaxAgents     int    // 0: no limit
+	MaxSlots      int    // of all agents; 0: no limit
 	EvenlySpread  bool   // give slots of the agents with most free ones; else of those with fewest, so that others get idle
 
 	RegisterTimeout  time.Duration // from Granted to Registered; 0 means 30 s, negative for ever
@@ -22,7 +24,27 @@ type Config struct {
 	IdleTimeout      time.Duration // without a used slot until returned; 0 means 30 s, negative never
 	SpreadWait       time.Duration // how long EvenlySpread holds grants back while agents are starting; 0 means 10 s, negative not at all
 
-	FailureBudget int // agents that may fail before no more are asked for
+	AgentTotal cluster.Profile // resources expected of an agent that is starting
+	MaxTotal   cluster.Profile // of all agents; a zero part: no limit
+
+	FailureBudget int           // agents that may fail within FailureWindow before no more are asked for
+	FailureWindow time.Duration // 0: all the time
+	HostFailures  int           // agents of one host that may fail within FailureWindow before it is excluded; 0: any number
+	HostExclusion time.Duration // how long a host stays excluded; 0 means 10 min
+}
+
+// limit is the most agents that all limits together allow, 0 if there is none. One agent is always allowed.
+func (c Config) limit() int {
+	limit := c.MaxAgents
+	lower := func(most, each int64) {
+		if most > 0 && each > 0 && (limit == 0 || int64(limit) > most/each) {
+			limit = max(1, int(most/each))
+		}
+	}
+	lower(int64(c.MaxSlots), int64(c.SlotsPerAgent))
+	lower(c.MaxTotal.MilliCPU, c.AgentTotal.MilliCPU)
+	lower(c.MaxTotal.MemoryMB, c.AgentTotal.MemoryMB)
+	return limit
 }
 
 func (c Config) defaults() Config {
@@ -36,6 +58,7 @@ func (c Config) defaults() Config {
 	or(&c.SessionGrace, c.HeartbeatTimeout)
 	or(&c.IdleTimeout, 30*time.Second)
 	or(&c.SpreadWait, 10*time.Second)
+	or(&c.HostExclusion, 10*time.Minute)
 	c.SlotsPerAgent = max(c.SlotsPerAgent, 1)
 	return c
 }
@@ -62,7 +85,8 @@ func (s State) String() string {
 type agent struct {
 	id        cluster.AgentID
 	container cluster.ContainerID
-	host      string
+	node      string // where the driver started it: what is excluded
+	host      string // what it calls that host itself
 	addr      string
 	state     State
 	class     int       // index in classes
@@ -73,6 +97,8 @@ type agent struct {
 	heard     time.Time // last sign of life
 	idle      time.Time // when its last used slot was freed
 	broken    bool      // its session broke: it is lost SessionGrace after since
+	barred    bool      // its host is excluded: it gets no new slots, and goes once it is free
+	ranked    bool      // it is in its class's ranking, and its free slots count as free
 	why       string    // of Probation
 }
 
@@ -82,7 +108,7 @@ type slot struct {
 	nextFree   int32                // as firstFree
 }
 
-// class is a set of agents whose slots have one profile, ranked by how many are free. Only agents that are Alive are ranked.
+// class is a set of agents whose slots have one profile, ranked by how many are free. Only agents that may give slots are ranked.
 type class struct {
 	profile cluster.Profile
 	ranking cluster.Ranking
@@ -120,9 +146,12 @@ type Machine struct {
 	asked    int       // the total of the last Ask
 	granted  int       // Granted events so far
 	count    [gone]int // agents by state
-	free     int       // free slots of agents Alive
+	free     int       // free slots of ranked agents
+	barred   int       // agents that are barred
 	slots    int       // slots of agents Alive or in Probation
-	failures int
+	limit    int       // of agents; 0: none
+	failures []failure
+	excluded map[string]time.Time // hosts, and until when
 	starved  string
 	scanAt   time.Time // when to look at every agent again
 }
@@ -131,7 +160,7 @@ type Machine struct {
 func New(cfg Config) *Machine {
 	cfg = cfg.defaults()
 	return &Machine{
-		cfg: cfg, byID: map[cluster.AgentID]int{}, held: map[cluster.AllocationID]place{},
+		cfg: cfg, byID: map[cluster.AgentID]int{}, held: map[cluster.AllocationID]place{}, limit: cfg.limit(), excluded: map[string]time.Time{},
 		next: cluster.AllocationID(cfg.Attempt)<<48 + 1, // no two attempts give the same
 	}
 }
@@ -148,9 +177,9 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 	case SessionBroken:
 		return m.onSessionBroken(now, ev)
 	case Left:
-		return m.lose(ev.Agent, "it left: "+ev.Reason, true)
+		return m.lose(now, ev.Agent, "it left: "+ev.Reason, true)
 	case Exited:
-		return m.lose(ev.Agent, ev.Reason, ev.Blame)
+		return m.lose(now, ev.Agent, ev.Reason, ev.Blame)
 	case AskRefused:
 		return m.starve(ev.Reason)
 	case Declare:
@@ -174,13 +203,17 @@ func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
 		m.asked = m.granted
 		return []Effect{Return{ev.Agent, "nobody asked for it"}}
 	}
+	if _, bad := m.excluded[ev.Host]; bad {
+		why := fmt.Sprintf("its host %s is excluded", ev.Host)
+		return append([]Effect{Return{ev.Agent, why}}, m.blame(now, ev.Host, "the driver starts agents on "+ev.Host+", which is excluded")...)
+	}
 	row := len(m.agents)
 	if n := len(m.vacant); n > 0 {
 		row, m.vacant = m.vacant[n-1], m.vacant[:n-1]
 	} else {
 		m.agents = append(m.agents, agent{})
 	}
-	m.agents[row] = agent{id: ev.Agent, container: ev.Container, host: ev.Host, state: Starting, since: now}
+	m.agents[row] = agent{id: ev.Agent, container: ev.Container, node: ev.Host, host: ev.Host, state: Starting, since: now}
 	m.byID[ev.Agent] = row
 	m.count[Starting]++
 	if m.cfg.RegisterTimeout > 0 {
@@ -202,7 +235,7 @@ func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
 		return m.onReturned(now, row, ev)
 	case ev.Slots < 1 || ev.Slots > maxSlots:
 		why := fmt.Sprintf("it offers %d slots: 1 to %d are possible", ev.Slots, maxSlots)
-		return append([]Effect{Refuse{ev.Agent, why}}, m.lose(ev.Agent, why, true)...)
+		return append([]Effect{Refuse{ev.Agent, why}}, m.lose(now, ev.Agent, why, true)...)
 	}
 	a.addr = ev.Addr
 	if ev.Host != "" {
@@ -270,25 +303,34 @@ func (m *Machine) onSessionBroken(now time.Time, ev SessionBroken) []Effect {
 // become moves an agent from state to state and keeps the sums over states.
 func (m *Machine) become(row int, to State, now time.Time) {
 	a := &m.agents[row]
-	if a.state == Alive {
+	m.count[a.state]--
+	a.state, a.since = to, now
+	if to != gone {
+		m.count[to]++
+	}
+	if to == Alive {
+		a.why = ""
+	}
+	m.rank(row)
+}
+
+// rank puts an agent into the ranking or takes it out, after its state or its host's has changed.
+func (m *Machine) rank(row int) {
+	a := &m.agents[row]
+	may := a.state == Alive && !a.barred
+	switch {
+	case may && !a.ranked:
+		m.free += a.free
+		m.classes[a.class].ranking.Set(row, a.free)
+	case !may && a.ranked:
 		m.free -= a.free
 		m.classes[a.class].ranking.Remove(row)
 	}
-	m.count[a.state]--
-	a.state, a.since = to, now
-	if to == gone {
-		return
-	}
-	m.count[to]++
-	if to == Alive {
-		a.why = ""
-		m.free += a.free
-		m.classes[a.class].ranking.Set(row, a.free)
-	}
+	a.ranked = may
 }
 
 // lose takes an agent out, with its slots. blame counts it as a failure.
-func (m *Machine) lose(id cluster.AgentID, reason string, blame bool) []Effect {
+func (m *Machine) lose(now time.Time, id cluster.AgentID, reason string, blame bool) []Effect {
 	row, ok := m.byID[id]
 	if !ok {
 		return nil
@@ -301,12 +343,11 @@ func (m *Machine) lose(id cluster.AgentID, reason string, blame bool) []Effect {
 			m.forget(s.allocation, s.job)
 		}
 	}
+	node := a.node
 	m.remove(row)
 	effects := []Effect{lost}
 	if blame {
-		if m.failures++; m.failures > m.cfg.FailureBudget {
-			effects = append(effects, m.starve(fmt.Sprintf("agent %s was lost: %s", id, reason))...)
-		}
+		effects = append(effects, m.blame(now, node, fmt.Sprintf("agent %s was lost: %s", id, reason))...)
 	}
 	return effects
 }
@@ -315,6 +356,9 @@ func (m *Machine) remove(row int) {
 	a := &m.agents[row]
 	m.slots -= len(a.slots)
 	m.become(row, gone, time.Time{})
+	if a.barred {
+		m.barred--
+	}
 	delete(m.byID, a.id)
 	*a = agent{state: gone}
 	m.vacant = append(m.vacant, row)
@@ -398,12 +442,15 @@ func (m *Machine) release(now time.Time, id cluster.AllocationID) {
 	*s = slot{nextFree: a.firstFree}
 	a.firstFree = p.slot + 1
 	a.free++
-	if a.state == Alive {
+	if a.ranked {
 		m.free++
 		m.classes[a.class].ranking.Set(int(p.agent), a.free)
 	}
 	if a.free == len(a.slots) {
 		a.idle = now
+		if a.barred {
+			m.scanBy(now)
+		}
 	}
 }
 

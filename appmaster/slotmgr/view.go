@@ -11,7 +11,7 @@ import (
 type Supply struct {
 	Alive, Probation, Starting int       // agents
 	Asked                      int       // agents asked for that the driver has not granted
-	Slots, Free                int       // of agents that are there
+	Slots, Free                int       // of agents that are there; those on excluded hosts have none free
 	Limit                      int       // the most agents there may be; 0 is no limit
 	Starved                    string    // why no more will come, "" if they may
 	Since                      time.Time // when the agent that has been starting for longest was granted; zero if none is starting
@@ -21,7 +21,7 @@ type Supply struct {
 func (m *Machine) Supply() Supply {
 	s := Supply{
 		Alive: m.count[Alive], Probation: m.count[Probation], Starting: m.count[Starting],
-		Asked: max(0, m.asked-m.granted), Slots: m.slots, Free: m.free, Limit: m.cfg.MaxAgents, Starved: m.starved,
+		Asked: max(0, m.asked-m.granted), Slots: m.slots, Free: m.free, Limit: m.limit, Starved: m.starved,
 	}
 	if s.Starting > 0 {
 		for i := range m.agents {

@@ -8,7 +8,8 @@
 //	GET /api/slots            slots of all agents
 //	PUT /api/job/cancel       asks for the end of the job
 //
-// Every request needs the application's token: as a bearer token, or in the cookie that /?token=… sets.
+// A request needs the application's token, as a bearer token, unless it comes over this host's loopback from a process of
+// the user who runs the application. Thus a browser beside it needs no secret in an address, and other users stay outside.
 package web
 
 import (
@@ -21,6 +22,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -34,7 +36,8 @@ import (
 type Config struct {
 	Listener net.Listener // the server closes it
 	Token    string       // must not be empty
-	App      string       // id of the application: part of the cookie's name, since cookies don't know ports
+	// Owner tells which user's process is at the other end of a connection within this host. Nil: by the kernel's tables.
+	Owner func(remote, local netip.AddrPort) (uid int, ok bool)
 	Logger   *slog.Logger // nil: discards
 }
 
@@ -42,10 +45,9 @@ type Config struct {
 type Server struct {
 	// Immutable after New.
 	cfg    Config
-	token  [sha256.Size]byte // so that comparing takes the same time for any length
-	cookie string
-	http   *http.Server
-	wg     sync.WaitGroup // the serving goroutine
+	token [sha256.Size]byte // so that comparing takes the same time for any length
+	http  *http.Server
+	wg    sync.WaitGroup // the serving goroutine
 
 	// Set by Start, before it serves.
 	view appmaster.View
@@ -59,7 +61,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), cookie: "heddle-" + cfg.App}
+	if cfg.Owner == nil {
+		cfg.Owner = ownerOf
+	}
+	s := &Server{cfg: cfg, token: sha256.Sum256([]byte(cfg.Token))}
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -164,36 +169,20 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
-		if given := r.URL.Query().Get("token"); given != "" && r.URL.Path == "/" && r.Method == http.MethodGet {
-			s.enter(w, r, given)
-			return
-		}
 		if !s.allowed(r) {
 			h.Set("WWW-Authenticate", `Bearer realm="heddle"`)
-			fail(w, http.StatusUnauthorized, "this needs the application's token: `heddle status` shows the address with it")
+			fail(w, http.StatusUnauthorized, "this needs the application's token (Authorization: Bearer …), or a browser of the same user on the same host")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// enter exchanges the token in the address for a cookie, so that it does not stay in the address bar.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request, given string) {
-	if !s.matches(given) {
-		fail(w, http.StatusUnauthorized, "this is not the application's token")
-		return
-	}
-	http.SetCookie(w, &http.Cookie{Name: s.cookie, Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	w.Header().Set("Location", "./") // relative: we may be behind a proxy
-	w.WriteHeader(http.StatusSeeOther)
-}
-
 func (s *Server) allowed(r *http.Request) bool {
 	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return s.matches(given)
 	}
-	c, err := r.Cookie(s.cookie)
-	return err == nil && s.matches(c.Value)
+	return s.ownBrowser(r)
 }
 
 func (s *Server) matches(given string) bool {

@@ -6,7 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
+	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -29,8 +30,14 @@ func (v view) Cancel(reason string)          { v.canceled <- reason }
 
 const token = "s3cret"
 
-// serve starts a server for a snapshot full of markup.
+// serve starts a server that takes every peer for another user's.
 func serve(t *testing.T) (url string, v view) {
+	t.Helper()
+	return serveTo(t, func(_, _ netip.AddrPort) (int, bool) { return os.Getuid() + 1, true })
+}
+
+// serveTo starts a server for a snapshot full of markup.
+func serveTo(t *testing.T, owner func(_, _ netip.AddrPort) (int, bool)) (url string, v view) {
 	t.Helper()
 	now := time.Now()
 	evil := "<script>alert(1)</script>"
@@ -47,7 +54,7 @@ func serve(t *testing.T) (url string, v view) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Listener: l, Token: token, App: "app-1"})
+	s, err := New(Config{Listener: l, Token: token, Owner: owner})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,15 +72,11 @@ func serve(t *testing.T) (url string, v view) {
 	return url, v
 }
 
-// client keeps cookies and leaves no connection behind.
+// client leaves no connection behind.
 func client(t *testing.T) *http.Client {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Jar: jar, Transport: tr}
+	return &http.Client{Transport: tr}
 }
 
 func do(t *testing.T, c *http.Client, method, url, bearer string) (int, string) {
@@ -106,8 +109,7 @@ func TestAccess(t *testing.T) {
 		{"GET", "", "", 401},
 		{"GET", "api/job", "", 401},
 		{"GET", "api/job", "wrong", 401},
-		{"GET", "?token=wrong", "", 401},
-		{"GET", "api/job?token=" + token, "", 401}, // only the page takes it so
+		{"GET", "?token=" + token, "", 401}, // no secret belongs into an address
 		{"PUT", "api/job/cancel", "", 401},
 		{"PUT", "api/job/cancel?token=" + token, "", 401},
 		{"GET", "api/job", token, 200},
@@ -134,19 +136,38 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestCookie follows the way of a browser: the address with the token, then without.
-func TestCookie(t *testing.T) {
-	url, v := serve(t)
+// TestOwnBrowser: a process of the same user on this host needs no token; another user's does, and so does another site's page.
+func TestOwnBrowser(t *testing.T) {
+	url, v := serveTo(t, nil)
 	c := client(t)
-	code, body := do(t, c, "GET", url+"?token="+token, "")
+	code, body := do(t, c, "GET", url, "")
 	if code != 200 || !strings.Contains(body, "<main") {
-		t.Fatalf("page by token: %d %s", code, body)
+		t.Fatalf("page of our own user: %d %s", code, body)
 	}
-	if code, _ := do(t, c, "GET", url+"api/job", ""); code != 200 {
-		t.Errorf("api by cookie: %d", code)
+	for _, h := range []struct{ name, key, value string }{
+		{"another site's page", "Sec-Fetch-Site", "cross-site"},
+		{"another origin", "Origin", "http://evil.example"},
+		{"a name bound to this address", "Host", "evil.example"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", url+"api/job/cancel", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(h.key, h.value)
+		if h.key == "Host" {
+			req.Host = h.value
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 401 || len(v.canceled) > 0 {
+			t.Errorf("%s: %d, %d wishes; want 401 and none", h.name, resp.StatusCode, len(v.canceled))
+		}
 	}
 	if code, _ := do(t, c, "PUT", url+"api/job/cancel", ""); code != 202 || len(v.canceled) != 1 {
-		t.Errorf("cancel by cookie: %d", code)
+		t.Errorf("cancel by our own user: %d", code)
 	}
 }
 

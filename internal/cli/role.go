@@ -100,7 +100,7 @@ func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Conf
 	memory := c.Bytes("agent.memory") >> 20
 	agent.LimitMemory(memory)
 	cfg.Graph, cfg.Plan = app.job.Graph(), plan
-	cfg.Slots, cfg.MemoryMB, cfg.Version = c.Int("agent.slots"), memory, version()
+	cfg.Slots, cfg.MemoryMB, cfg.MilliCPU, cfg.Version = c.Int("agent.slots"), memory, milliCPU(c.Int("agent.cpu")), version()
 	cfg.Exchange, cfg.ExchangeTLS = exchangeConfig(c), c.Bool("exchange.tls")
 	cfg.FlushTimeout, cfg.Option, cfg.Logger = c.Duration("flush-timeout"), c.Option, app.log
 	cfg.JoinTimeout = c.Duration("agent.register-timeout")

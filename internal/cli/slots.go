@@ -4,6 +4,7 @@ import (
 	"github.com/heddle-stream/heddle/appmaster/slotmgr"
 	"github.com/heddle-stream/heddle/appmaster/slotpool"
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
 // agentsConfig maps the options on agents and their number.
@@ -20,12 +21,22 @@ func agentsConfig(c *conf.Config) slotmgr.Config {
 		RegisterTimeout:  c.Duration("agent.register-timeout"),
 		HeartbeatTimeout: c.Duration("agent.heartbeat-timeout"),
 		IdleTimeout:      idle,
+		SpareAgents:      c.Int("agents.spare"),
+		MaxSlots:         c.Int("slots.max"),
+		AgentTotal:       cluster.Profile{MilliCPU: milliCPU(c.Int("agent.cpu")), MemoryMB: c.Bytes("agent.memory") >> 20},
+		MaxTotal:         cluster.Profile{MilliCPU: milliCPU(c.Int("agents.max-cpu")), MemoryMB: c.Bytes("agents.max-memory") >> 20},
+		FailureBudget:    c.Int("agents.failures"),
+		FailureWindow:    c.Duration("agents.failure-window"),
+		HostFailures:     c.Int("agents.host-failures"),
+		HostExclusion:    c.Duration("agents.host-exclusion"),
 	}
 	if byHand(c) && !given(c, "agent.register-timeout") {
 		cfg.RegisterTimeout = -1
 	}
 	return cfg
 }
+
+func milliCPU(cores int) int64 { return int64(cores) * 1000 }
 
 // slotsConfig maps the options on how the job gets its slots.
 func slotsConfig(c *conf.Config) slotpool.Config {

@@ -1,0 +1,88 @@
+package slotmgr
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// failure is an agent that failed.
+type failure struct {
+	at   time.Time
+	host string
+}
+
+// blame counts a failure. Too many end the supply of agents, too many of one host exclude it.
+func (m *Machine) blame(now time.Time, host, reason string) (out []Effect) {
+	if w := m.cfg.FailureWindow; w > 0 {
+		m.failures = slices.DeleteFunc(m.failures, func(f failure) bool { return !now.Before(f.at.Add(w)) })
+	}
+	m.failures = append(m.failures, failure{now, host})
+	here := 0
+	for _, f := range m.failures {
+		if f.host == host {
+			here++
+		}
+	}
+	if m.cfg.HostFailures > 0 && here > m.cfg.HostFailures && host != "" {
+		out = m.exclude(now, host)
+	}
+	if n := len(m.failures); n > m.cfg.FailureBudget {
+		if m.cfg.FailureBudget > 0 {
+			reason = fmt.Sprintf("%d agents have failed; the last: %s", n, reason)
+		}
+		out = append(out, m.starve(reason)...)
+	}
+	return out
+}
+
+// exclude gives no more slots on a host for a while. Those in use are left alone.
+func (m *Machine) exclude(now time.Time, host string) []Effect {
+	_, known := m.excluded[host]
+	m.excluded[host] = now.Add(m.cfg.HostExclusion)
+	m.scanBy(m.excluded[host])
+	m.bar(host, true)
+	if known {
+		return nil
+	}
+	m.scanBy(now)
+	return []Effect{Exclude{m.Excluded()}}
+}
+
+// readmit ends the exclusion of hosts whose time is over.
+func (m *Machine) readmit(now time.Time) []Effect {
+	over := false
+	for _, host := range m.Excluded() {
+		if until := m.excluded[host]; now.Before(until) {
+			m.scanBy(until)
+		} else {
+			over = true
+			delete(m.excluded, host)
+			m.bar(host, false)
+		}
+	}
+	if !over {
+		return nil
+	}
+	return []Effect{Exclude{m.Excluded()}}
+}
+
+// Excluded returns the hosts that get no agents for now, in alphabetical order.
+func (m *Machine) Excluded() []string { return slices.Sorted(maps.Keys(m.excluded)) }
+
+func (m *Machine) bar(host string, barred bool) {
+	for row := range m.agents {
+		a := &m.agents[row]
+		if a.state == gone || a.node != host || a.barred == barred {
+			continue
+		}
+		a.barred = barred
+		if barred {
+			m.barred++
+		} else {
+			m.barred--
+		}
+		m.rank(row)
+	}
+}
