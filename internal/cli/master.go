@@ -74,7 +74,7 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 	if err != nil {
 		return none, err
 	}
-	front, err := web.New(web.Config{Listener: pages, Token: app.sec.Token, App: app.dir.id, Logger: app.log})
+	front, err := web.New(web.Config{Listener: pages, Token: app.sec.Token, Logger: app.log})
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
