@@ -37,14 +37,14 @@ type Config struct {
 	Listener net.Listener // the server closes it
 	Token    string       // must not be empty
 	// Owner tells which user's process is at the other end of a connection within this host. Nil: by the kernel's tables.
-	Owner func(remote, local netip.AddrPort) (uid int, ok bool)
-	Logger   *slog.Logger // nil: discards
+	Owner  func(remote, local netip.AddrPort) (uid int, ok bool)
+	Logger *slog.Logger // nil: discards
 }
 
 // Server implements appmaster.Front.
 type Server struct {
 	// Immutable after New.
-	cfg    Config
+	cfg   Config
 	token [sha256.Size]byte // so that comparing takes the same time for any length
 	http  *http.Server
 	wg    sync.WaitGroup // the serving goroutine
