@@ -12,10 +12,10 @@ var layers = [][]string{
 	{"appmaster/driver/...", "appmaster/web", "internal/inproc", "yarnclient/yarntest"},
 	{"appmaster", "agent"},
 	{"appmaster/plane"},
-	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "yarnclient"},
+	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "yarnclient", "yarnclient/amrm", "yarnclient/nm"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
-	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs"},
-	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/ctl/protogen", "internal/hadoop/hrpc/...", "."},
+	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs", "yarnclient/book"},
+	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/ctl/protogen", "internal/hadoop/hrpc/...", "yarnclient/yarnid", "."},
 	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/jobspec/strict", "internal/lint",
 		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf"},
 }
@@ -25,6 +25,7 @@ var pure = []string{
 	"internal/cluster", "internal/jobgraph", "internal/kafka/batch",
 	"netstack/wire", "netstack/credit",
 	"appmaster/slotmgr", "appmaster/slotpool", "appmaster/sched", "appmaster/plane", "appmaster/ckpt",
+	"yarnclient/yarnid", "yarnclient/book",
 }
 
 // impureImports may not be imported by a pure package.

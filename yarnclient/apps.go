@@ -1,0 +1,294 @@
+package yarnclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/heddle-stream/heddle/yarnclient/yarnid"
+)
+
+// States of an application.
+const (
+	StateAccepted = "ACCEPTED"
+	StateRunning  = "RUNNING"
+	StateFinished = "FINISHED"
+	StateFailed   = "FAILED"
+	StateKilled   = "KILLED"
+)
+
+// App is the ResourceManager's report of an application.
+type App struct {
+	ID          string
+	User        string
+	Name        string
+	Queue       string
+	Type        string
+	State       string // such as ACCEPTED, RUNNING, FINISHED
+	FinalStatus string // as its master reported it: UNDEFINED, SUCCEEDED, FAILED, KILLED
+	Progress    float64
+	TrackingURL string
+	Diagnostics string
+	Tags        []string
+	Started     time.Time
+	Finished    time.Time // zero while it runs
+	AMContainer string    // where its log is to be read
+	AMHost      string    // host:port of its NodeManager's web service
+	Priority    int
+	Containers  int
+	MemoryMB    int64
+	VCores      int64
+}
+
+// Ended reports whether the application is over.
+func (a App) Ended() bool {
+	return a.State == StateFinished || a.State == StateFailed || a.State == StateKilled
+}
+
+type appJSON struct {
+	ID                string  `json:"id"`
+	User              string  `json:"user"`
+	Name              string  `json:"name"`
+	Queue             string  `json:"queue"`
+	State             string  `json:"state"`
+	FinalStatus       string  `json:"finalStatus"`
+	Progress          float64 `json:"progress"`
+	TrackingURL       string  `json:"trackingUrl"`
+	Diagnostics       string  `json:"diagnostics"`
+	Type              string  `json:"applicationType"`
+	Tags              string  `json:"applicationTags"`
+	StartedTime       number  `json:"startedTime"`
+	FinishedTime      number  `json:"finishedTime"`
+	AMContainerLogs   string  `json:"amContainerLogs"`
+	AMHostHTTPAddress string  `json:"amHostHttpAddress"`
+	Priority          number  `json:"priority"`
+	RunningContainers number  `json:"runningContainers"`
+	AllocatedMB       number  `json:"allocatedMB"`
+	AllocatedVCores   number  `json:"allocatedVCores"`
+}
+
+func (j appJSON) app() App {
+	a := App{ID: j.ID, User: j.User, Name: j.Name, Queue: j.Queue, Type: j.Type, State: j.State, FinalStatus: j.FinalStatus, Progress: j.Progress,
+		TrackingURL: j.TrackingURL, Diagnostics: strings.TrimSpace(j.Diagnostics), Started: millis(j.StartedTime), Finished: millis(j.FinishedTime),
+		AMContainer: j.AMContainerLogs, AMHost: j.AMHostHTTPAddress, Priority: int(j.Priority), Containers: int(max(0, j.RunningContainers)),
+		MemoryMB: int64(max(0, j.AllocatedMB)), VCores: int64(max(0, j.AllocatedVCores))}
+	if j.Tags != "" {
+		a.Tags = strings.Split(j.Tags, ",")
+	}
+	return a
+}
+
+func millis(n number) time.Time {
+	if n <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(n))
+}
+
+// App returns an application's report.
+func (c *Client) App(ctx context.Context, id yarnid.Application) (App, error) {
+	var out struct {
+		App appJSON `json:"app"`
+	}
+	_, _, _, err := c.do(ctx, request{what: "get the report of " + id.String(), method: http.MethodGet, path: "/apps/" + id.String()}, &out)
+	return out.App.app(), err
+}
+
+// Filter selects applications; empty fields select all.
+type Filter struct {
+	States, Types, Tags []string
+	User, Queue         string
+	Limit               int
+}
+
+// Apps lists applications.
+func (c *Client) Apps(ctx context.Context, f Filter) ([]App, error) {
+	q := url.Values{}
+	set := func(k, v string) {
+		if v != "" {
+			q.Set(k, v)
+		}
+	}
+	set("states", strings.Join(f.States, ","))
+	set("applicationTypes", strings.Join(f.Types, ","))
+	set("applicationTags", strings.Join(f.Tags, ","))
+	set("user", f.User)
+	set("queue", f.Queue)
+	if f.Limit > 0 {
+		set("limit", fmt.Sprint(f.Limit))
+	}
+	var out struct {
+		Apps *struct {
+			App list[appJSON] `json:"app"`
+		} `json:"apps"`
+	}
+	if _, _, _, err := c.do(ctx, request{what: "list applications", method: http.MethodGet, path: "/apps", query: q}, &out); err != nil {
+		return nil, err
+	}
+	var apps []App
+	if out.Apps != nil {
+		for _, j := range out.Apps.App {
+			apps = append(apps, j.app())
+		}
+	}
+	return apps, nil
+}
+
+// State returns an application's state.
+func (c *Client) State(ctx context.Context, id yarnid.Application) (string, error) {
+	var out struct {
+		State string `json:"state"`
+	}
+	_, _, _, err := c.do(ctx, request{what: "get the state of " + id.String(), method: http.MethodGet, path: "/apps/" + id.String() + "/state"}, &out)
+	return out.State, err
+}
+
+// Kill ends an application and waits until the ResourceManager says that it is over.
+func (c *Client) Kill(ctx context.Context, id yarnid.Application, diagnostics string) error {
+	body := map[string]string{"state": StateKilled}
+	if diagnostics != "" {
+		body["diagnostics"] = diagnostics
+	}
+	t := time.NewTicker(200 * time.Millisecond)
+	defer t.Stop()
+	for {
+		var out struct {
+			State string `json:"state"`
+		}
+		status, _, _, err := c.do(ctx, request{what: "kill " + id.String(), method: http.MethodPut, path: "/apps/" + id.String() + "/state", body: body}, &out)
+		if err != nil || status == http.StatusOK {
+			return err
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return fmt.Errorf("cannot kill %s: it is %s: %w", id, out.State, ctx.Err())
+		}
+	}
+}
+
+// SetQueue moves an application to another queue.
+func (c *Client) SetQueue(ctx context.Context, id yarnid.Application, queue string) error {
+	return c.put(ctx, "move "+id.String()+" to queue "+queue, "/apps/"+id.String()+"/queue", map[string]string{"queue": queue})
+}
+
+// SetPriority changes an application's priority.
+func (c *Client) SetPriority(ctx context.Context, id yarnid.Application, priority int) error {
+	return c.put(ctx, "change the priority of "+id.String(), "/apps/"+id.String()+"/priority", map[string]int{"priority": priority})
+}
+
+// SetExpiry sets when YARN ends an application.
+func (c *Client) SetExpiry(ctx context.Context, id yarnid.Application, at time.Time) error {
+	return c.put(ctx, "limit the lifetime of "+id.String(), "/apps/"+id.String()+"/timeout",
+		map[string]any{"timeout": map[string]string{"type": "LIFETIME", "expiryTime": at.Format("2006-01-02T15:04:05.000-0700")}})
+}
+
+func (c *Client) put(ctx context.Context, what, path string, body any) error {
+	_, _, _, err := c.do(ctx, request{what: what, method: http.MethodPut, path: path, body: body}, nil)
+	return err
+}
+
+// Signal sends a container OUTPUT_THREAD_DUMP (SIGQUIT), GRACEFUL_SHUTDOWN (SIGTERM) or FORCEFUL_SHUTDOWN (SIGKILL).
+func (c *Client) Signal(ctx context.Context, id yarnid.Container, command string) error {
+	_, _, _, err := c.do(ctx, request{what: "signal " + id.String(), method: http.MethodPost, path: "/containers/" + id.String() + "/signal/" + url.PathEscape(command)}, nil)
+	return err
+}
+
+// Attempt is one run of an application's master.
+type Attempt struct {
+	Number    int
+	ID        string
+	State     string
+	Container string
+	Node      string // host:port of its NodeManager's web service
+	NodeID    string
+	LogsLink  string
+	Started   time.Time
+}
+
+// Attempts lists the runs of an application's master.
+func (c *Client) Attempts(ctx context.Context, id yarnid.Application) ([]Attempt, error) {
+	var out struct {
+		Attempts *struct {
+			Attempt list[struct {
+				ID              number `json:"id"`
+				AppAttemptID    string `json:"appAttemptId"`
+				State           string `json:"appAttemptState"`
+				ContainerID     string `json:"containerId"`
+				NodeHTTPAddress string `json:"nodeHttpAddress"`
+				NodeID          string `json:"nodeId"`
+				LogsLink        string `json:"logsLink"`
+				StartTime       number `json:"startTime"`
+			}] `json:"appAttempt"`
+		} `json:"appAttempts"`
+	}
+	if _, _, _, err := c.do(ctx, request{what: "list the attempts of " + id.String(), method: http.MethodGet, path: "/apps/" + id.String() + "/appattempts"}, &out); err != nil {
+		return nil, err
+	}
+	var as []Attempt
+	if out.Attempts != nil {
+		for _, j := range out.Attempts.Attempt {
+			as = append(as, Attempt{int(j.ID), j.AppAttemptID, j.State, j.ContainerID, j.NodeHTTPAddress, j.NodeID, j.LogsLink, millis(j.StartTime)})
+		}
+	}
+	return as, nil
+}
+
+// Container is a container that an attempt has or had.
+type Container struct {
+	ID          string
+	State       string
+	ExitStatus  int
+	Diagnostics string
+	Node        string // its NodeId, host:port
+	NodeHTTP    string
+	LogURL      string
+	MemoryMB    int64
+	VCores      int64
+	Priority    int
+}
+
+// Containers lists the containers of an attempt that run.
+func (c *Client) Containers(ctx context.Context, id yarnid.Attempt) ([]Container, error) {
+	type containerJSON struct {
+		ID          string `json:"containerId"`
+		State       string `json:"containerState"`
+		ExitStatus  number `json:"containerExitStatus"`
+		Diagnostics string `json:"diagnosticsInfo"`
+		NodeID      string `json:"assignedNodeId"`
+		NodeHTTP    string `json:"nodeHttpAddress"`
+		LogURL      string `json:"logUrl"`
+		MB          number `json:"allocatedMB"`
+		VCores      number `json:"allocatedVCores"`
+		Priority    number `json:"priority"`
+	}
+	var raw json.RawMessage
+	path := "/apps/" + id.App.String() + "/appattempts/" + id.String() + "/containers"
+	if _, _, _, err := c.do(ctx, request{what: "list the containers of " + id.String(), method: http.MethodGet, path: path}, &raw); err != nil {
+		var ae *APIError
+		if errors.As(err, &ae) && ae.Status == http.StatusNotFound && strings.Contains(ae.Message, "container") {
+			return nil, nil // that is how some versions say none
+		}
+		return nil, err
+	}
+	// The list is {"container": …}, wrapped in "containers" or not, by version.
+	var out struct {
+		Container  list[containerJSON] `json:"container"`
+		Containers struct {
+			Container list[containerJSON] `json:"container"`
+		} `json:"containers"`
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("cannot list the containers of %s: %w", id, err)
+	}
+	var cs []Container
+	for _, j := range append(out.Container, out.Containers.Container...) {
+		cs = append(cs, Container{j.ID, j.State, int(j.ExitStatus), j.Diagnostics, j.NodeID, j.NodeHTTP, j.LogURL, int64(j.MB), int64(j.VCores), int(j.Priority)})
+	}
+	return cs, nil
+}
