@@ -31,6 +31,8 @@ type channel struct {
 	nextSeq uint32
 	inReady bool
 	waits   bool // is in hungry
+	blocked bool // by Block
+	excess  int  // of its floating segments, those that don't count as the gate's
 	whole   bool // its end has been received: it can't fail any more
 	dead    bool // its end has been taken, or it has failed
 }
@@ -41,6 +43,7 @@ type inItem struct {
 	n     int
 	event []byte
 	flags uint8
+	seq   uint32
 }
 
 // receive enters a data frame whose payload is in seg.
@@ -64,7 +67,7 @@ func (g *Gate) receive(ch *channel, h wire.Header, seg *bufpool.Segment) {
 	g.borrowLocked(ch)
 	gr := ch.announceLocked()
 	g.queued++
-	g.pushLocked(ch, inItem{seg: seg, n: int(h.Length), flags: h.Flags})
+	g.pushLocked(ch, inItem{seg: seg, n: int(h.Length), flags: h.Flags, seq: h.Seq})
 	g.unlockAndWake()
 	gr.send()
 }
@@ -92,7 +95,7 @@ func (g *Gate) receiveEvent(ch *channel, h wire.Header, payload []byte) {
 	if h.Flags&wire.FlagEnd != 0 {
 		ch.whole = true
 		ch.window.Store(0)
-		g.account.Repay(ch.ledger.End())
+		g.repayLocked(ch, ch.ledger.End())
 	}
 	switch {
 	case h.Flags&wire.FlagPriority != 0:
@@ -100,13 +103,13 @@ func (g *Gate) receiveEvent(ch *channel, h wire.Header, payload []byte) {
 		for i < n && ch.queue.at(i).flags&wire.FlagPriority != 0 {
 			i++
 		}
-		ch.queue.insert(i, inItem{event: g.events.copy(payload), flags: h.Flags})
+		ch.queue.insert(i, inItem{event: g.events.copy(payload), flags: h.Flags, seq: h.Seq})
 		ch.enterLocked()
 	case h.Flags&wire.FlagCoalesce != 0 && n > 0 && ch.queue.at(n-1).flags&wire.FlagCoalesce != 0:
 		it := ch.queue.at(n - 1)
 		it.event = append(it.event[:0], payload...)
 	default:
-		g.pushLocked(ch, inItem{event: g.events.copy(payload), flags: h.Flags})
+		g.pushLocked(ch, inItem{event: g.events.copy(payload), flags: h.Flags, seq: h.Seq})
 	}
 	g.unlockAndWake()
 	gr.send()
@@ -143,10 +146,15 @@ func (g *Gate) pushLocked(ch *channel, it inItem) {
 }
 
 func (ch *channel) enterLocked() {
-	if !ch.inReady {
+	if !ch.inReady && !ch.closedLocked() {
 		ch.inReady = true
 		ch.gate.ready.push(ch)
 	}
+}
+
+// closedLocked reports that a blocked channel lets nothing through.
+func (ch *channel) closedLocked() bool {
+	return ch.blocked && (ch.queue.len() == 0 || ch.queue.at(0).flags&wire.FlagPriority == 0)
 }
 
 // breach fails a channel whose producer broke the protocol. Others on the connection go on.
@@ -185,7 +193,10 @@ func (ch *channel) announceLocked() grant {
 // borrowLocked gets floating segments for what the sender of ch has waiting.
 func (g *Gate) borrowLocked(ch *channel) {
 	want := ch.ledger.Want()
-	if want == 0 {
+	if g.blocked > 0 && g.stack.cfg.ExclusivePerChannel == 0 {
+		want = min(want, 1-ch.ledger.Floating())
+	}
+	if want <= 0 || ch.blocked {
 		return
 	}
 	got := g.account.Borrow(want)

@@ -25,6 +25,7 @@ type Config struct {
 	FloatingPerGate     int // more segments that a gate lends to channels with a backlog; 0: 32, negative: none (but one if there are no exclusive ones)
 	MaxPerChannel       int // most segments a channel has with floating ones; 0: 32
 	MaxPerSubpartition  int // most segments a producer may fill ahead for one consumer; 0: 32
+	Overdraft           int // segments that a producer may have beyond its limits to end a record (Partition.Overdraft); 0: 5, negative: none
 
 	MaxConnections          int           // to one peer; a channel takes the one of its ConnIndex mod this; 0: 1
 	ConnectTimeout          time.Duration // of one attempt; 0: 10 s
@@ -92,6 +93,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.FloatingPerGate, 32)
 	def(&c.MaxPerChannel, 32)
 	def(&c.MaxPerSubpartition, 32)
+	def(&c.Overdraft, 5)
 	def(&c.MaxConnections, 1)
 	def(&c.ConnectRetries, 3)
 	def(&c.ConnectTimeout, 10*time.Second)

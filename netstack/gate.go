@@ -36,15 +36,16 @@ type Gate struct {
 	channels []channel
 
 	// Guarded by mu.
-	mu     sync.Mutex
-	ready  queue[*channel] // channels with items
-	hungry queue[*channel] // channels that would use floating segments but got none
-	armed  bool            // the consumer wants to be woken
-	queued int             // segments received and not taken
-	err    error
-	closed bool
-	events arena
-	spare  *bufpool.Segment // to decompress into; in the account
+	mu      sync.Mutex
+	ready   queue[*channel] // channels with items
+	hungry  queue[*channel] // channels that would use floating segments but got none
+	armed   bool            // the consumer wants to be woken
+	blocked int             // channels that are
+	queued  int             // segments received and not taken
+	err     error
+	closed  bool
+	events  arena
+	spare   *bufpool.Segment // to decompress into; in the account
 }
 
 // Item is what a gate gives its consumer: a segment, an event, or a channel's end.
@@ -53,6 +54,7 @@ type Item struct {
 	Segment *bufpool.Segment // nil for an event
 	Payload []byte           // of the segment: 8-byte aligned, valid until it is recycled
 	Event   []byte           // of an event; may be kept
+	Seq     uint32           // of a priority event, for Overtaken
 	End     bool             // nothing follows on this channel; its producer is told that all was taken
 }
 
@@ -122,19 +124,20 @@ func (g *Gate) Next() (Item, bool, error) {
 		}
 		ch := g.ready.pop()
 		if ch.view != nil {
+			blocked := ch.blocked
 			g.mu.Unlock()
-			if it, ok := g.nextLocal(ch); ok {
+			if it, ok := g.nextLocal(ch, blocked); ok {
 				return it, true, nil
 			}
 			continue
 		}
-		if ch.queue.len() == 0 {
+		if ch.queue.len() == 0 || ch.closedLocked() {
 			ch.inReady = false
 			g.mu.Unlock()
 			continue
 		}
 		in := ch.queue.pop()
-		ch.inReady = ch.queue.len() > 0
+		ch.inReady = ch.queue.len() > 0 && !ch.closedLocked()
 		if ch.inReady {
 			g.ready.push(ch)
 		}
@@ -160,9 +163,9 @@ func (g *Gate) Next() (Item, bool, error) {
 }
 
 // nextLocal takes an item straight from the partition.
-func (g *Gate) nextLocal(ch *channel) (Item, bool) {
+func (g *Gate) nextLocal(ch *channel, blocked bool) (Item, bool) {
 	p := ch.view.part.Load()
-	out, ok, more := p.take(ch.view)
+	out, ok, more := p.take(ch.view, blocked)
 	if more {
 		g.localReady(ch)
 	}
@@ -175,12 +178,12 @@ func (g *Gate) nextLocal(ch *channel) (Item, bool) {
 		g.mu.Unlock()
 		g.stack.leave(ch.view, nil)
 	}
-	return ch.item(inItem(out)), true
+	return ch.item(inItem{seg: out.seg, n: out.n, event: out.event, flags: out.flags}), true
 }
 
 func (ch *channel) item(in inItem) Item {
 	if in.seg == nil {
-		return Item{Channel: ch.index, Event: in.event, End: in.flags&wire.FlagEnd != 0}
+		return Item{Channel: ch.index, Event: in.event, Seq: in.seq, End: in.flags&wire.FlagEnd != 0}
 	}
 	return Item{Channel: ch.index, Segment: in.seg, Payload: in.seg.Read(0, in.n)}
 }
@@ -220,10 +223,11 @@ func (g *Gate) Recycle(it Item) {
 	}
 	var hungry *channel
 	waiting := g.hungry.len() > 0
-	if ch.ledger.Recycle(waiting) {
-		g.account.Repay(1)
+	over := ch.excess > 0
+	if ch.ledger.Recycle(waiting || over) {
+		g.repayLocked(ch, 1)
 	}
-	if waiting {
+	if waiting || over {
 		hungry = g.feedLocked()
 		g.borrowLocked(ch)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -163,8 +164,22 @@ type modelGate struct {
 // modelChannel is what a channel must still bring.
 type modelChannel struct {
 	due      []modelItem
-	priority []uint32
+	priority []modelPriority
+	added    int // items that due had in all
 	ended    bool
+	blocked  bool
+}
+
+// modelPriority is a priority event that is due, and what it had overtaken at its producer.
+type modelPriority struct {
+	n      uint32
+	before int // items that were added before it
+	passed []modelItem
+}
+
+func (mc *modelChannel) add(it modelItem) {
+	mc.due = append(mc.due, it)
+	mc.added++
 }
 
 type modelItem struct {
@@ -279,6 +294,10 @@ func (m *machine) any() {
 		m.read(l, l.ends[m.rnd.IntN(2)])
 	case k < 880:
 		m.take(g, g.gates[m.rnd.IntN(len(g.gates))])
+	case k < 885:
+		mg := g.gates[m.rnd.IntN(len(g.gates))]
+		i := m.rnd.IntN(len(mg.chans))
+		m.block(mg, i, !mg.chans[i].blocked)
 	case k < 996:
 		m.recycle(g.gates[m.rnd.IntN(len(g.gates))])
 	case k < 999:
@@ -311,15 +330,20 @@ func (m *machine) produce(g *group) {
 	switch m.rnd.IntN(8) {
 	case 0:
 		if event('e', EventOptions{}) {
-			mc.due = append(mc.due, modelItem{'e', n})
+			mc.add(modelItem{'e', n})
 		}
 	case 1:
 		if event('w', EventOptions{Coalesce: true}) {
-			mc.due = append(mc.due, modelItem{'w', n})
+			mc.add(modelItem{'w', n})
 		}
 	case 2:
-		if m.rnd.IntN(10) == 0 && event('p', EventOptions{Priority: true}) {
-			mc.priority = append(mc.priority, n)
+		if m.rnd.IntN(10) == 0 {
+			passed, err := mp.p.Overtake(sub, append([]byte{'p'}, payload...))
+			if err == nil {
+				mc.priority = append(mc.priority, modelPriority{n, mc.added, m.readOut(passed)})
+			} else if !g.bad {
+				m.t.Fatalf("step %d: overtake: %v", m.step, err)
+			}
 		}
 	default:
 		if mp.woken {
@@ -341,7 +365,7 @@ func (m *machine) produce(g *group) {
 			b = append(b, pattern(n, j))
 		}
 		if err := mp.p.Put(sub, seg, len(b)); err == nil {
-			mc.due = append(mc.due, modelItem{'d', n})
+			mc.add(modelItem{'d', n})
 		} else if !g.bad {
 			m.t.Fatalf("step %d: put: %v", m.step, err)
 		}
@@ -431,11 +455,24 @@ func (m *machine) take(g *group, mg *modelGate) {
 		got = modelItem{it.Event[0], binary.LittleEndian.Uint32(it.Event[1:])}
 	}
 	if got.kind == 'p' {
-		if len(mc.priority) == 0 || mc.priority[0] != got.n {
+		if len(mc.priority) == 0 || mc.priority[0].n != got.n {
 			m.t.Fatalf("step %d: priority event %d, want %v", m.step, got.n, mc.priority)
+		}
+		pr := mc.priority[0]
+		var want []modelItem // what was sent before the event and not taken yet
+		for _, it := range mc.due[:max(0, pr.before-(mc.added-len(mc.due)))] {
+			if it.kind != 'w' {
+				want = append(want, it)
+			}
+		}
+		if passed := append(m.readOut(mg.g.Overtaken(it)), pr.passed...); !g.bad && !slices.Equal(passed, want) {
+			m.t.Fatalf("step %d: the event has overtaken %v, read out %v", m.step, want, passed)
 		}
 		mc.priority = mc.priority[1:]
 		return
+	}
+	if mc.blocked {
+		m.t.Fatalf("step %d: %c came from a blocked channel", m.step, got.kind)
 	}
 	for got.kind == 'w' && len(mc.due) > 1 && mc.due[0] != got && mc.due[0].kind == 'w' && mc.due[1].kind == 'w' {
 		mc.due = mc.due[1:] // replaced by the next
@@ -478,6 +515,33 @@ func (m *machine) closeGate(mg *modelGate) {
 	}
 }
 
+// readOut names what was overtaken, but for watermarks, and releases it.
+func (m *machine) readOut(passed []Overtaken) (items []modelItem) {
+	for i := range passed {
+		o := &passed[i]
+		if !o.IsEvent() {
+			b, err := o.Append(nil)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			items = append(items, modelItem{'d', binary.LittleEndian.Uint32(b)})
+		} else if o.Event[0] == 'e' {
+			items = append(items, modelItem{'e', binary.LittleEndian.Uint32(o.Event[1:])})
+		}
+		o.Release()
+	}
+	return items
+}
+
+// block blocks a channel, or resumes it.
+func (m *machine) block(mg *modelGate, channel int, on bool) {
+	if mg.chans[channel].blocked = on; on {
+		mg.g.Block(channel)
+	} else {
+		mg.g.Resume(channel)
+	}
+}
+
 // finish ends a group's partitions, and forgets the group once its consumers have taken all.
 func (m *machine) finish(g *group) {
 	if !g.ended {
@@ -487,7 +551,7 @@ func (m *machine) finish(g *group) {
 				if err := mp.p.event(sub, nil, wire.FlagEnd); err != nil && !g.bad {
 					m.t.Fatalf("step %d: end: %v", m.step, err)
 				}
-				mg.chans[i].due = append(mg.chans[i].due, modelItem{'z', 0})
+				mg.chans[i].add(modelItem{'z', 0})
 			}
 		}
 	}
@@ -594,6 +658,7 @@ func (m *machine) checkGate(g *group, mg *modelGate) {
 		if ch.view != nil {
 			has = !g.parts[i].p.down && !ch.view.closed && g.parts[i].p.subs[mg.sub].queue.len() > 0
 		}
+		has = has && !mg.chans[i].blocked
 		if mg.asleep && !mg.woken && (has || mg.g.err != nil) {
 			m.t.Fatalf("step %d: a consumer sleeps though channel %d has something", m.step, i)
 		}
@@ -664,6 +729,13 @@ func pending(e *end) []sentFrame {
 
 // drain produces no more and has everything come to its end: nothing may stall, and everything must come back.
 func (m *machine) drain() {
+	for _, g := range m.groups {
+		for _, mg := range g.gates {
+			for i := range mg.chans {
+				m.block(mg, i, false)
+			}
+		}
+	}
 	for round := 0; len(m.groups) > 0; round++ {
 		if round > 100_000 {
 			for _, g := range m.groups {

@@ -227,6 +227,11 @@ func (p *Partition) Event(sub int, payload []byte, opt EventOptions) error {
 }
 
 func (p *Partition) event(sub int, payload []byte, flags uint8) error {
+	return p.send(sub, payload, flags, nil)
+}
+
+// send queues an event; see, if not nil, looks at the queue before.
+func (p *Partition) send(sub int, payload []byte, flags uint8, see func(*subpartition)) error {
 	p.mu.Lock()
 	s := &p.subs[sub]
 	if p.err != nil || s.gone || s.ended {
@@ -234,6 +239,9 @@ func (p *Partition) event(sub int, payload []byte, flags uint8) error {
 		return p.err
 	}
 	s.ended = flags&wire.FlagEnd != 0
+	if see != nil {
+		see(s)
+	}
 	n := s.queue.len()
 	if flags&wire.FlagCoalesce != 0 && n > 0 && s.queue.at(n-1).flags&wire.FlagCoalesce != 0 {
 		it := s.queue.at(n - 1)

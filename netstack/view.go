@@ -152,12 +152,12 @@ func (p *Partition) detach(v *view, lost error) {
 	p.signal()
 }
 
-// take pops the next item for a local consumer. more: there are others behind it.
-func (p *Partition) take(v *view) (it outItem, ok, more bool) {
+// take pops the next item for a local consumer, which, if blocked, takes priority events only. more: there are others behind it.
+func (p *Partition) take(v *view, blocked bool) (it outItem, ok, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.subs[v.sub]
-	if v.closed || s.queue.len() == 0 {
+	if v.closed || s.queue.len() == 0 || (blocked && s.priority == 0) {
 		v.ready = false
 		return outItem{}, false, false
 	}

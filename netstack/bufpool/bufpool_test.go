@@ -157,8 +157,10 @@ func TestOverdraw(t *testing.T) {
 	if n := a.Borrow(10); n != 3 {
 		t.Fatalf("borrowed %d", n)
 	}
-	if !a.Overdraw(2) || !a.Overdraw(2) || a.Overdraw(2) {
-		t.Error("want exactly 2 beyond the most")
+	for i, want := range []bool{true, true, false} {
+		if got := a.Overdraw(2); got != want {
+			t.Errorf("overdraft %d: got %v, want exactly 2 beyond the most", i, got)
+		}
 	}
 	if !a.Overdraw(9) || a.Overdraw(9) {
 		t.Error("overdrew what was set aside or isn't there")
