@@ -47,6 +47,9 @@ type Config struct {
 	// Checksum adds a CRC-32C to every frame, between peers that both have it set.
 	Checksum bool
 
+	// DebloatTarget: data in flight to a consumer is sized to what it consumes in so long, by shorter segments; 0: segments are filled.
+	DebloatTarget time.Duration
+
 	// Auth is what every connection proves in its hello. Without a key, TLS must be set.
 	Auth Auth
 	// TLS encrypts connections, if not nil.

@@ -23,6 +23,20 @@ func (c *conn) stepProducer() error {
 		return c.request(h.Channel, payload)
 	case wire.Credit:
 		return c.credit(payload)
+	case wire.Resize:
+		n, err := wire.ParseResize(payload)
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		v := c.views[h.Channel]
+		c.mu.Unlock()
+		if v == nil || v.part.Load() == nil {
+			c.stack.stray.Add(1)
+			return nil
+		}
+		v.part.Load().setRoom(v.sub, n)
+		return nil
 	case wire.Cancel, wire.Done:
 		if v := c.removeView(h.Channel); v != nil {
 			c.stack.leave(v, nil)

@@ -3,6 +3,7 @@ package netstack
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/netstack/bufpool"
@@ -34,14 +35,16 @@ type Gate struct {
 	wake     func()
 	account  *bufpool.Account // nil if all channels are local
 	channels []channel
+	taken    atomic.Uint64 // bytes that Next returned since the last sample, with a debloat target
 
 	// Guarded by mu.
 	mu      sync.Mutex
 	ready   queue[*channel] // channels with items
 	hungry  queue[*channel] // channels that would use floating segments but got none
 	armed   bool            // the consumer wants to be woken
-	blocked int             // channels that are
-	queued  int             // segments received and not taken
+	debloat credit.Debloater
+	blocked int // channels that are
+	queued  int // segments received and not taken
 	err     error
 	closed  bool
 	events  arena
@@ -63,6 +66,9 @@ type Item struct {
 func (s *Stack) NewGate(cfg GateConfig) (*Gate, error) {
 	op := "open gate " + cfg.Name
 	g := &Gate{stack: s, wake: cfg.Wake, channels: make([]channel, len(cfg.Channels))}
+	if s.cfg.DebloatTarget > 0 {
+		g.debloat = credit.NewDebloater(s.cfg.DebloatTarget, minRoom, s.pool.SegmentBytes())
+	}
 	remotes := 0
 	for i, cc := range cfg.Channels {
 		if cc.Subpartition < 0 || cc.Partition == "" || len(cc.Partition) > wire.MaxPartition || cc.Addr == "" {
@@ -184,6 +190,9 @@ func (g *Gate) nextLocal(ch *channel, blocked bool) (Item, bool) {
 func (ch *channel) item(in inItem) Item {
 	if in.seg == nil {
 		return Item{Channel: ch.index, Event: in.event, Seq: in.seq, End: in.flags&wire.FlagEnd != 0}
+	}
+	if ch.gate.stack.cfg.DebloatTarget > 0 {
+		ch.gate.taken.Add(uint64(in.n))
 	}
 	return Item{Channel: ch.index, Segment: in.seg, Payload: in.seg.Read(0, in.n)}
 }

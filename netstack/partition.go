@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/netstack/bufpool"
@@ -31,8 +32,9 @@ type Partition struct {
 	account *bufpool.Account
 	cap     int // segments for one subpartition
 	wake    func()
-	shy     []shyness     // by subpartition, with compression; the producer's
-	free    chan struct{} // 1 slot: a segment came back, or the partition failed or was consumed
+	rooms   []atomic.Int32 // by subpartition: see Room
+	shy     []shyness      // by subpartition, with compression; the producer's
+	free    chan struct{}  // 1 slot: a segment came back, or the partition failed or was consumed
 
 	// Guarded by mu.
 	mu        sync.Mutex
@@ -84,7 +86,10 @@ func (s *Stack) NewPartition(cfg PartitionConfig) (*Partition, error) {
 	}
 	p := &Partition{
 		id: cfg.ID, stack: s, account: account, cap: s.cfg.MaxPerSubpartition, wake: cfg.Wake, free: make(chan struct{}, 1),
-		subs: make([]subpartition, cfg.Subpartitions), remaining: cfg.Subpartitions,
+		subs: make([]subpartition, cfg.Subpartitions), rooms: make([]atomic.Int32, cfg.Subpartitions), remaining: cfg.Subpartitions,
+	}
+	for i := range p.rooms {
+		p.rooms[i].Store(int32(p.SegmentRoom()))
 	}
 	if s.cfg.Compression != "" {
 		p.shy = make([]shyness, cfg.Subpartitions)

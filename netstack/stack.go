@@ -85,6 +85,9 @@ func New(cfg Config) (*Stack, error) {
 	}
 	s.wg.Go(func() { s.accept(ctx) })
 	s.wg.Go(func() { s.watch(ctx) })
+	if cfg.DebloatTarget > 0 {
+		s.wg.Go(func() { s.debloat(ctx) })
+	}
 	return s, nil
 }
 
@@ -151,9 +154,11 @@ type Stats struct {
 	Partitions, Gates     int
 	Waiting               int // requests for partitions that are not there yet
 	BytesRead, BytesSent  uint64
-	PlainBytes            uint64 // of payloads that compression was tried on
-	PackedBytes           uint64 // what was sent of them
-	StrayFrames           int64  // unknown or late, ignored
+	PlainBytes            uint64        // of payloads that compression was tried on
+	PackedBytes           uint64        // what was sent of them
+	Delay                 time.Duration // with a debloat target: the longest Debloat.Delay of a gate
+	SmallestRoom          int           // and the smallest Debloat.Room
+	StrayFrames           int64         // unknown or late, ignored
 	SegmentBytes          int
 	SegmentsTotal         int
 	SegmentsUsed          int
@@ -178,6 +183,13 @@ func (s *Stack) Stats() Stats {
 		st.Waiting += len(w)
 	}
 	s.mu.Unlock()
+	if s.cfg.DebloatTarget > 0 {
+		st.SmallestRoom = s.pool.SegmentBytes()
+		for _, g := range s.allGates() {
+			d := g.Debloat()
+			st.Delay, st.SmallestRoom = max(st.Delay, d.Delay), min(st.SmallestRoom, d.Room)
+		}
+	}
 	for _, c := range conns {
 		st.Channels += c.users()
 		st.BytesRead += c.rd.bytes.Load()

@@ -52,8 +52,14 @@ func (p *netPartition) TryGet(sub int) ([]byte, error) {
 	if seg == nil {
 		return nil, nil // of an error Get learns
 	}
+	return p.opened(sub, seg), nil
+}
+
+// opened enters an open segment and returns the room that is to be used of it.
+func (p *netPartition) opened(sub int, seg *bufpool.Segment) []byte {
 	p.open[sub] = seg
-	return seg.Bytes(), nil
+	n := p.Room(sub)
+	return seg.Bytes()[:n:n]
 }
 
 // Get implements Partition.
@@ -62,8 +68,7 @@ func (p *netPartition) Get(done <-chan struct{}, sub int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.open[sub] = seg
-	return seg.Bytes(), nil
+	return p.opened(sub, seg), nil
 }
 
 // Put implements Partition.

@@ -142,5 +142,12 @@ func exchangeConfig(c *conf.Config) netstack.Config {
 		KeepaliveInterval:       c.Duration("exchange.keepalive-interval"),
 		KeepaliveTimeout:        c.Duration("exchange.keepalive-timeout"),
 		IdleTimeout:             c.Duration("exchange.idle-timeout"),
+		Compression:             c.Text("exchange.compression"),
+		Checksum:                c.Bool("exchange.checksum"),
+		DebloatTarget:           c.Duration("exchange.debloat-target"),
+		Overdraft:               none(c.Int("exchange.overdraft")),
+		SocketBuffer:            int(c.Bytes("exchange.socket-buffer")),
+		Backlog:                 c.Int("exchange.backlog"),
+		TCPUserTimeout:          c.Duration("exchange.tcp-user-timeout"),
 	}
 }

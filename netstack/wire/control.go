@@ -86,6 +86,20 @@ func ParseGrant(b []byte) (Grant, []byte, error) {
 	return g, b[GrantSize:], nil
 }
 
+// AppendResize appends a whole Resize frame. Its payload is u32, the bytes of payload wanted in a data frame at most.
+func AppendResize(b []byte, channel, size uint32) []byte {
+	b = AppendHeader(b, Header{Type: Resize, Channel: channel, Length: 4})
+	return binary.LittleEndian.AppendUint32(b, size)
+}
+
+// ParseResize reads the payload of a Resize frame.
+func ParseResize(b []byte) (uint32, error) {
+	if len(b) < 4 {
+		return 0, ErrShort
+	}
+	return binary.LittleEndian.Uint32(b), nil
+}
+
 // Code says what a Fault is about. It is not an error: the stack wraps it by who is to blame.
 type Code uint8
 

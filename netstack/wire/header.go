@@ -56,11 +56,12 @@ const (
 	Error     Type = 15 // both: the channel, or for channel 0 the connection, has failed
 	Keepalive Type = 16 // both: nothing else was to be sent
 	Goodbye   Type = 17 // both: the sender closes in order
+	Resize    Type = 18 // C→P  how long the consumer wants data frames to be; a producer need not heed it
 )
 
 var typeNames = [...]string{
 	Hello: "hello", Challenge: "challenge", Proof: "proof", Accept: "accept", Request: "request", Credit: "credit", Cancel: "cancel",
-	Done: "done", Data: "data", Event: "event", Backlog: "backlog", Error: "error", Keepalive: "keepalive", Goodbye: "goodbye",
+	Done: "done", Data: "data", Event: "event", Backlog: "backlog", Error: "error", Keepalive: "keepalive", Goodbye: "goodbye", Resize: "resize",
 }
 
 func (t Type) String() string {

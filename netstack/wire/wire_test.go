@@ -35,6 +35,7 @@ var frames = []struct {
 			"\x01\x00\x00\x00\x10\x00\x00\x00\x04\x03\x02\x01\x01\x00\x00\x00"},
 	{"error", AppendError(nil, 5, Fault{Code: NotFound, Kind: 3, Message: "no p"}),
 		"HL\x0f\x00\x08\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x03\x04\x00no p"},
+	{"resize", AppendResize(nil, 6, 2048), "HL\x12\x00\x04\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08\x00\x00"},
 	{"greeting", AppendGreeting(nil, Greeting{MinVersion: 1, MaxVersion: 2, Features: 3, MaxData: maxData, Nonce: nonce('n'), Identity: "a-1"}),
 		"\x01\x00\x02\x00\x03\x00\x00\x00\xe8\x7f\x00\x00" + strings.Repeat("n", 32) + "\x03\x00a-1"},
 }
@@ -92,6 +93,8 @@ func parse(name string, b []byte) error {
 	switch h.Type {
 	case Request:
 		_, err = ParseRequest(payload)
+	case Resize:
+		_, err = ParseResize(payload)
 	case Error:
 		_, err = ParseError(payload)
 	case Credit:
@@ -250,7 +253,7 @@ func FuzzPayloads(f *testing.F) {
 	for _, fr := range frames[2:5] {
 		f.Add(fr.frame[HeaderSize:])
 	}
-	f.Add(frames[5].frame)
+	f.Add(frames[6].frame)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r, err := ParseRequest(b); err == nil && !bytes.Equal(AppendRequest(nil, 0, r)[HeaderSize:], b) {
 			t.Fatalf("request %+v does not come back", r)
