@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/heddle-stream/heddle/internal/cli.Version=$(VERSION)
 SEEDS   ?= 1000
 
-.PHONY: help build demo test unit lint bench sim itest itest-kafka needs generate fuzz clean
+.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-net needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -36,10 +36,16 @@ bench: ## the exchange beside a raw TCP loop; docs/performance.md explains
 sim: ## the pure machines of the master: scripts and random events
 	$(GO) test ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
 
-itest: itest-kafka ## all tests against real services
+itest: itest-kafka itest-net ## all tests against real services
 
 itest-kafka: ## tests against a real Kafka broker
 	ITEST=kafka $(GO) test -count=1 -timeout 20m -v ./itest/kafka
+
+itest-net: ## the exchange between two network namespaces on a bad link (root)
+	ITEST=net $(GO) test -count=1 -timeout 10m -v ./itest/net
+
+machine: ## the exchange's protocol machine: a million random steps for each of five seeds
+	for seed in 1 2 3 4 5; do $(GO) test ./netstack -count=1 -run TestMachine -machine.steps 1000000 -machine.seed $$seed || exit 1; done
 
 needs: ## install what the tests need (as root on Debian), or say what to install
 	@packaging/ci/needs.sh

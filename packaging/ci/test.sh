@@ -20,5 +20,7 @@ group lint make --no-print-directory lint
 group unit go test -race -timeout 15m ./...
 group fuzz packaging/ci/fuzz.sh "${FUZZTIME:-2s}"
 group demo ./bin/heddle demo --duration 8s
+group machine make --no-print-directory machine
+group itest-net make --no-print-directory itest-net
 group itest-kafka make --no-print-directory itest-kafka
 echo "== all groups ok, $(( $(date +%s) - started )) s"
