@@ -24,8 +24,8 @@ func load(t *testing.T) hadoop {
 	t.Helper()
 	h := hadoop{map[string]*descriptorpb.DescriptorProto{}, map[string]*descriptorpb.EnumDescriptorProto{}}
 	paths, err := filepath.Glob("testdata/*.pb")
-	if err != nil || len(paths) != 7 {
-		t.Fatalf("found %d descriptor files (%v), want 7", len(paths), err)
+	if err != nil || len(paths) != 8 {
+		t.Fatalf("found %d descriptor files (%v), want 8", len(paths), err)
 	}
 	for _, p := range paths {
 		data, err := os.ReadFile(p)

@@ -1370,6 +1370,102 @@ func (*CancelDelegationTokenResponseProto) Descriptor() ([]byte, []int) {
 	return file_hadoop_common_proto_rawDescGZIP(), []int{16}
 }
 
+type Rename2RequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	Dst           *string                `protobuf:"bytes,2,req,name=dst" json:"dst,omitempty"`
+	OverwriteDest *bool                  `protobuf:"varint,3,req,name=overwriteDest" json:"overwriteDest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rename2RequestProto) Reset() {
+	*x = Rename2RequestProto{}
+	mi := &file_hadoop_common_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rename2RequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rename2RequestProto) ProtoMessage() {}
+
+func (x *Rename2RequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_common_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rename2RequestProto.ProtoReflect.Descriptor instead.
+func (*Rename2RequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_common_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Rename2RequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *Rename2RequestProto) GetDst() string {
+	if x != nil && x.Dst != nil {
+		return *x.Dst
+	}
+	return ""
+}
+
+func (x *Rename2RequestProto) GetOverwriteDest() bool {
+	if x != nil && x.OverwriteDest != nil {
+		return *x.OverwriteDest
+	}
+	return false
+}
+
+type Rename2ResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rename2ResponseProto) Reset() {
+	*x = Rename2ResponseProto{}
+	mi := &file_hadoop_common_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rename2ResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rename2ResponseProto) ProtoMessage() {}
+
+func (x *Rename2ResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_common_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rename2ResponseProto.ProtoReflect.Descriptor instead.
+func (*Rename2ResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_common_proto_rawDescGZIP(), []int{18}
+}
+
 type RpcSaslProto_SaslAuth struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Method        *string                `protobuf:"bytes,1,req,name=method" json:"method,omitempty"`
@@ -1383,7 +1479,7 @@ type RpcSaslProto_SaslAuth struct {
 
 func (x *RpcSaslProto_SaslAuth) Reset() {
 	*x = RpcSaslProto_SaslAuth{}
-	mi := &file_hadoop_common_proto_msgTypes[17]
+	mi := &file_hadoop_common_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1491,7 @@ func (x *RpcSaslProto_SaslAuth) String() string {
 func (*RpcSaslProto_SaslAuth) ProtoMessage() {}
 
 func (x *RpcSaslProto_SaslAuth) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_common_proto_msgTypes[17]
+	mi := &file_hadoop_common_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1657,12 @@ const file_hadoop_common_proto_rawDesc = "" +
 	"\rnewExpiryTime\x18\x01 \x02(\x04R\rnewExpiryTime\"T\n" +
 	"!CancelDelegationTokenRequestProto\x12/\n" +
 	"\x05token\x18\x01 \x02(\v2\x19.heddle.hadoop.TokenProtoR\x05token\"$\n" +
-	"\"CancelDelegationTokenResponseProto*J\n" +
+	"\"CancelDelegationTokenResponseProto\"_\n" +
+	"\x13Rename2RequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12\x10\n" +
+	"\x03dst\x18\x02 \x02(\tR\x03dst\x12$\n" +
+	"\roverwriteDest\x18\x03 \x02(\bR\roverwriteDest\"\x16\n" +
+	"\x14Rename2ResponseProto*J\n" +
 	"\fRpcKindProto\x12\x0f\n" +
 	"\vRPC_BUILTIN\x10\x00\x12\x10\n" +
 	"\fRPC_WRITABLE\x10\x01\x12\x17\n" +
@@ -1580,7 +1681,7 @@ func file_hadoop_common_proto_rawDescGZIP() []byte {
 }
 
 var file_hadoop_common_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_hadoop_common_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_hadoop_common_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_hadoop_common_proto_goTypes = []any{
 	(RpcKindProto)(0),                             // 0: heddle.hadoop.RpcKindProto
 	(RpcRequestHeaderProto_OperationProto)(0),     // 1: heddle.hadoop.RpcRequestHeaderProto.OperationProto
@@ -1604,7 +1705,9 @@ var file_hadoop_common_proto_goTypes = []any{
 	(*RenewDelegationTokenResponseProto)(nil),     // 19: heddle.hadoop.RenewDelegationTokenResponseProto
 	(*CancelDelegationTokenRequestProto)(nil),     // 20: heddle.hadoop.CancelDelegationTokenRequestProto
 	(*CancelDelegationTokenResponseProto)(nil),    // 21: heddle.hadoop.CancelDelegationTokenResponseProto
-	(*RpcSaslProto_SaslAuth)(nil),                 // 22: heddle.hadoop.RpcSaslProto.SaslAuth
+	(*Rename2RequestProto)(nil),                   // 22: heddle.hadoop.Rename2RequestProto
+	(*Rename2ResponseProto)(nil),                  // 23: heddle.hadoop.Rename2ResponseProto
+	(*RpcSaslProto_SaslAuth)(nil),                 // 24: heddle.hadoop.RpcSaslProto.SaslAuth
 }
 var file_hadoop_common_proto_depIdxs = []int32{
 	5,  // 0: heddle.hadoop.IpcConnectionContextProto.userInfo:type_name -> heddle.hadoop.UserInformationProto
@@ -1615,7 +1718,7 @@ var file_hadoop_common_proto_depIdxs = []int32{
 	2,  // 5: heddle.hadoop.RpcResponseHeaderProto.status:type_name -> heddle.hadoop.RpcResponseHeaderProto.RpcStatusProto
 	3,  // 6: heddle.hadoop.RpcResponseHeaderProto.errorDetail:type_name -> heddle.hadoop.RpcResponseHeaderProto.RpcErrorCodeProto
 	4,  // 7: heddle.hadoop.RpcSaslProto.state:type_name -> heddle.hadoop.RpcSaslProto.SaslState
-	22, // 8: heddle.hadoop.RpcSaslProto.auths:type_name -> heddle.hadoop.RpcSaslProto.SaslAuth
+	24, // 8: heddle.hadoop.RpcSaslProto.auths:type_name -> heddle.hadoop.RpcSaslProto.SaslAuth
 	13, // 9: heddle.hadoop.CredentialsKVProto.token:type_name -> heddle.hadoop.TokenProto
 	14, // 10: heddle.hadoop.CredentialsProto.tokens:type_name -> heddle.hadoop.CredentialsKVProto
 	14, // 11: heddle.hadoop.CredentialsProto.secrets:type_name -> heddle.hadoop.CredentialsKVProto
@@ -1640,7 +1743,7 @@ func file_hadoop_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hadoop_common_proto_rawDesc), len(file_hadoop_common_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,382 @@
+// Package hdfs stores and reads files in HDFS: colinmarc/hdfs with what it leaves out. Connections have time limits, a
+// write that loses its DataNode or NameNode is done anew, a file appears under its name only when it is whole, and never in the place of another.
+package hdfs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/colinmarc/hdfs/v2"
+
+	pb "github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
+)
+
+// protocol is the name of the NameNodes' protocol.
+const protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
+
+// Config is what a file system needs to know.
+type Config struct {
+	NameNodes []string // host:port of their RPC, as hconf.FileSystem has them
+	User      string   // who we are; clusters without security believe it
+	// Timeout bounds every read and write of a connection; 0: 30 s.
+	Timeout time.Duration
+	// Attempts is how often an upload is tried; 0: 4.
+	Attempts int
+	// DatanodeHostname dials DataNodes by name, not address.
+	DatanodeHostname bool
+}
+
+// FS is a file system. It is for concurrent use.
+type FS struct {
+	// Immutable.
+	cfg Config
+	rpc *hrpc.Client
+
+	mu     sync.Mutex // guards client
+	client *hdfs.Client
+}
+
+// Info is a file's or folder's.
+type Info struct {
+	Path     string
+	Size     int64
+	Modified time.Time // to the millisecond, as NodeManagers compare it
+	Mode     fs.FileMode
+	Owner    string
+	Group    string
+	Dir      bool
+}
+
+// Open connects to a file system.
+func Open(cfg Config) (*FS, error) {
+	if len(cfg.NameNodes) == 0 {
+		return nil, errors.New("cannot open HDFS: no NameNode is configured")
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 30 * time.Second
+	}
+	if cfg.Attempts == 0 {
+		cfg.Attempts = 4
+	}
+	f := &FS{cfg: cfg}
+	f.rpc = hrpc.New(hrpc.Config{Protocol: protocol, Addrs: cfg.NameNodes, Auth: []hrpc.Authenticator{hrpc.Simple(cfg.User)},
+		ConnectTimeout: min(cfg.Timeout, 20*time.Second), CallTimeout: cfg.Timeout, Retry: hrpc.Retry{Attempts: 2 * len(cfg.NameNodes)}})
+	_, err := f.connection()
+	return f, err
+}
+
+// Close closes the connections.
+func (f *FS) Close() error {
+	f.drop()
+	return f.rpc.Close()
+}
+
+// connection returns the client in use, made if there is none.
+func (f *FS) connection() (*hdfs.Client, error) {
+	f.mu.Lock()
+	c := f.client
+	f.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		d := net.Dialer{Timeout: min(f.cfg.Timeout, 20*time.Second)}
+		nc, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &timed{Conn: nc, timeout: f.cfg.Timeout}, nil
+	}
+	c, err := hdfs.NewClient(hdfs.ClientOptions{Addresses: f.cfg.NameNodes, User: f.cfg.User, UseDatanodeHostname: f.cfg.DatanodeHostname, NamenodeDialFunc: dial, DatanodeDialFunc: dial})
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to HDFS at %v: %w", f.cfg.NameNodes, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.client != nil { // another call was faster
+		_ = c.Close()
+		return f.client, nil
+	}
+	f.client = c
+	return c, nil
+}
+
+// drop closes the client in use, so that the next call connects anew.
+func (f *FS) drop() {
+	f.mu.Lock()
+	c := f.client
+	f.client = nil
+	f.mu.Unlock()
+	if c != nil {
+		_ = c.Close()
+	}
+}
+
+// timed is a connection each of whose reads and writes has a time limit.
+type timed struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (t *timed) Read(b []byte) (int, error) {
+	if err := t.SetReadDeadline(time.Now().Add(t.timeout)); err != nil {
+		return 0, err
+	}
+	return t.Conn.Read(b)
+}
+
+func (t *timed) Write(b []byte) (int, error) {
+	if err := t.SetWriteDeadline(time.Now().Add(t.timeout)); err != nil {
+		return 0, err
+	}
+	return t.Conn.Write(b)
+}
+
+// Home is the user's folder.
+func (f *FS) Home() string { return "/user/" + f.cfg.User }
+
+// do runs a call, and once more on a new connection if the present one turns out to be broken.
+func (f *FS) do(what string, call func(*hdfs.Client) error) error {
+	for try := 0; ; try++ {
+		c, err := f.connection()
+		if err == nil {
+			err = call(c)
+		}
+		if err == nil {
+			return nil
+		}
+		if try > 0 || !broken(err) {
+			return fmt.Errorf("cannot %s in HDFS: %w", what, err)
+		}
+		f.drop()
+	}
+}
+
+// broken reports whether an error is the connection's and not an answer of HDFS's.
+func broken(err error) bool {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) {
+		return false
+	}
+	var answer hdfs.Error
+	if errors.As(err, &answer) {
+		return false
+	}
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
+		if _, isAnswer := pe.Err.(hdfs.Error); isAnswer {
+			return false
+		}
+	}
+	return true
+}
+
+// Stat returns a file's description.
+func (f *FS) Stat(name string) (Info, error) {
+	var info Info
+	err := f.do("look at "+name, func(c *hdfs.Client) error {
+		st, err := c.Stat(name)
+		if err == nil {
+			info = infoOf(name, st)
+		}
+		return err
+	})
+	return info, err
+}
+
+func infoOf(name string, st os.FileInfo) Info {
+	i := Info{Path: name, Size: st.Size(), Modified: st.ModTime(), Mode: st.Mode().Perm(), Dir: st.IsDir()}
+	if h, ok := st.(*hdfs.FileInfo); ok {
+		i.Owner, i.Group = h.Owner(), h.OwnerGroup()
+	}
+	return i
+}
+
+// List returns what is in a folder.
+func (f *FS) List(dir string) ([]Info, error) {
+	var out []Info
+	err := f.do("list "+dir, func(c *hdfs.Client) error {
+		entries, err := c.ReadDir(dir)
+		out = nil
+		for _, e := range entries {
+			out = append(out, infoOf(path.Join(dir, e.Name()), e))
+		}
+		return err
+	})
+	return out, err
+}
+
+// MkdirAll makes a folder and those above it.
+func (f *FS) MkdirAll(dir string, perm fs.FileMode) error {
+	return f.do("make "+dir, func(c *hdfs.Client) error { return c.MkdirAll(dir, perm) })
+}
+
+// Chmod sets a file's or folder's rights; fs.ModeSticky counts.
+func (f *FS) Chmod(name string, mode fs.FileMode) error {
+	perm := mode.Perm()
+	if mode&fs.ModeSticky != 0 {
+		perm |= 0o1000 // it goes over the wire as it is in Unix
+	}
+	return f.do("change the rights of "+name, func(c *hdfs.Client) error { return c.Chmod(name, perm) })
+}
+
+// Chown sets a file's or folder's owner and group, which only HDFS's own user may.
+func (f *FS) Chown(name, user, group string) error {
+	return f.do("change the owner of "+name, func(c *hdfs.Client) error { return c.Chown(name, user, group) })
+}
+
+// RemoveAll removes a file or a folder with all in it. What is not there is no error.
+func (f *FS) RemoveAll(name string) error {
+	return f.do("remove "+name, func(c *hdfs.Client) error {
+		if err := c.RemoveAll(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+// ReadFile reads a file of at most limit bytes.
+func (f *FS) ReadFile(name string, limit int64) ([]byte, error) {
+	var out []byte
+	err := f.do("read "+name, func(c *hdfs.Client) error {
+		r, err := c.Open(name)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		if r.Stat().Size() > limit {
+			return fmt.Errorf("%w: it has %d bytes, more than %d", fs.ErrInvalid, r.Stat().Size(), limit)
+		}
+		out, err = io.ReadAll(io.LimitReader(r, limit))
+		return err
+	})
+	return out, err
+}
+
+// Upload stores what open returns under a name and returns how HDFS describes the file. Readers see the whole file or none. If a file of that
+// name is there already, by then, Upload leaves it alone and fails with fs.ErrExist. A write that breaks off is done anew, with a new reader.
+func (f *FS) Upload(ctx context.Context, name string, perm fs.FileMode, open func() (io.ReadCloser, error), progress func(done int64)) (Info, error) {
+	var err error
+	for try := range f.cfg.Attempts {
+		if try > 0 {
+			f.drop()
+			if !pause(ctx, time.Duration(try)*500*time.Millisecond) {
+				return Info{}, fmt.Errorf("cannot store %s in HDFS: %w (and then %w)", name, err, ctx.Err())
+			}
+		}
+		var info Info
+		if info, err = f.upload(ctx, name, perm, open, progress); err == nil {
+			return info, nil
+		}
+		if ctx.Err() != nil || !broken(err) {
+			break
+		}
+	}
+	return Info{}, fmt.Errorf("cannot store %s in HDFS: %w", name, err)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (f *FS) upload(ctx context.Context, name string, perm fs.FileMode, open func() (io.ReadCloser, error), progress func(int64)) (Info, error) {
+	c, err := f.connection()
+	if err != nil {
+		return Info{}, err
+	}
+	if _, err := c.Stat(name); err == nil {
+		return Info{}, fs.ErrExist
+	}
+	def, err := c.ServerDefaults()
+	if err != nil {
+		return Info{}, err
+	}
+	tmp := path.Join(path.Dir(name), "."+path.Base(name)+"."+rand.Text()[:8]+".tmp")
+	w, err := c.CreateFile(tmp, def.Replication, def.BlockSize, perm)
+	if err != nil {
+		return Info{}, err
+	}
+	if err := f.fill(ctx, w, open, progress); err != nil {
+		_ = c.Remove(tmp)
+		return Info{}, err
+	}
+	if err := f.rename(ctx, tmp, name); err != nil {
+		_ = c.Remove(tmp)
+		return Info{}, err
+	}
+	st, err := c.Stat(name)
+	if err != nil {
+		return Info{}, err
+	}
+	return infoOf(name, st), nil
+}
+
+// fill writes and closes a file.
+func (f *FS) fill(ctx context.Context, w *hdfs.FileWriter, open func() (io.ReadCloser, error), progress func(int64)) error {
+	r, err := open()
+	if err != nil {
+		return fmt.Errorf("%w: %w", fs.ErrInvalid, err)
+	}
+	defer r.Close()
+	buf := make([]byte, 1<<20)
+	done := int64(0)
+	for {
+		n, rerr := io.ReadFull(r, buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err
+			}
+			done += int64(n)
+			if progress != nil {
+				progress(done)
+			}
+		}
+		if rerr == io.EOF || rerr == io.ErrUnexpectedEOF {
+			break
+		}
+		if rerr != nil {
+			return fmt.Errorf("%w: %w", fs.ErrInvalid, rerr)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	// The last block may need a moment to be reported to the NameNode.
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := w.Close()
+		if err == nil || !hdfs.IsErrReplicating(err) {
+			return err
+		}
+		if !pause(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+}
+
+// rename renames a file, unless there is one of the new name.
+func (f *FS) rename(ctx context.Context, from, to string) error {
+	overwrite := false
+	err := f.rpc.Call(ctx, "rename2", &pb.Rename2RequestProto{Src: &from, Dst: &to, OverwriteDest: &overwrite}, &pb.Rename2ResponseProto{})
+	switch hrpc.ClassOf(err) {
+	case "org.apache.hadoop.fs.FileAlreadyExistsException":
+		return fmt.Errorf("%w: %w", fs.ErrExist, err)
+	case hrpc.ClassAccessControl:
+		return fmt.Errorf("%w: %w", fs.ErrPermission, err)
+	}
+	return err
+}

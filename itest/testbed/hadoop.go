@@ -1,0 +1,298 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// HadoopOptions say what a cluster is to be like.
+type HadoopOptions struct {
+	NodeManagers int               // 0: 2
+	YARN         map[string]string // properties of yarn-site.xml beside the usual
+	HDFS         map[string]string // of hdfs-site.xml
+	Core         map[string]string // of core-site.xml
+}
+
+// Hadoop is a real cluster on this machine: NameNode, DataNode, ResourceManager and NodeManagers, a JVM each. NodeManager i listens on 127.0.0.(1+i), so that
+// each is a host of its own. There is no security: HDFS belongs to the user hdfs, YARN to the user yarn.
+type Hadoop struct {
+	ConfDir  string // for clients and daemons
+	RMWeb    string // host:port
+	RMSched  string
+	NameNode string   // host:port of its RPC
+	Nodes    []string // NodeIds
+
+	bed     *Bed
+	lib     string
+	dir     string
+	daemons map[string]*daemon
+}
+
+// daemon is one JVM that can be started again.
+type daemon struct {
+	class  string
+	user   string
+	args   []string
+	proc   *Process
+	starts int
+}
+
+// Daemons of a cluster; NodeManagers are nm1, nm2, ….
+const (
+	NameNode        = "namenode"
+	DataNode        = "datanode"
+	ResourceManager = "resourcemanager"
+)
+
+// StartHadoop fetches and starts a cluster and waits until every part of it is ready.
+func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
+	t.Helper()
+	Need(t, NeedJava)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	lib, err := Jars(ctx, "hadoop", hadoopArtifacts()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opt.NodeManagers == 0 {
+		opt.NodeManagers = 2
+	}
+	h := &Hadoop{bed: b, lib: lib, dir: b.Dir("hadoop"), daemons: map[string]*daemon{}}
+	h.configure(t, opt)
+	h.format()
+	t.Cleanup(h.stop)
+	for _, name := range slices.Sorted(maps.Keys(h.daemons)) {
+		h.launch(name)
+	}
+	h.WaitReady()
+	return h
+}
+
+// properties is the content of a *-site.xml.
+type properties map[string]string
+
+func (p properties) xml() string {
+	var s strings.Builder
+	s.WriteString("<configuration>\n")
+	for _, k := range slices.Sorted(maps.Keys(p)) {
+		fmt.Fprintf(&s, "<property><name>%s</name><value>%s</value></property>\n", k, p[k])
+	}
+	return s.String() + "</configuration>\n"
+}
+
+// configure chooses ports, writes the configuration and notes how to start each daemon.
+func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
+	port := func() string { return fmt.Sprintf("127.0.0.1:%d", FreePort(t)) }
+	h.NameNode, h.RMWeb, h.RMSched = port(), port(), port()
+	core := properties{
+		"fs.defaultFS": "hdfs://" + h.NameNode, "hadoop.tmp.dir": h.dir + "/tmp", "hadoop.http.staticuser.user": "dr.who",
+		"ipc.client.connect.max.retries": "5", "ipc.client.connect.retry.interval": "200",
+	}
+	hdfs := properties{
+		"dfs.replication": "1", "dfs.namenode.name.dir": "file://" + h.dir + "/nn", "dfs.datanode.data.dir": "file://" + h.dir + "/dn",
+		"dfs.namenode.rpc-address": h.NameNode, "dfs.namenode.http-address": port(), "dfs.namenode.secondary.http-address": "127.0.0.1:0",
+		"dfs.datanode.address": port(), "dfs.datanode.http.address": port(), "dfs.datanode.ipc.address": port(), "dfs.datanode.hostname": "127.0.0.1",
+		"dfs.namenode.datanode.registration.ip-hostname-check": "false", "dfs.namenode.safemode.extension": "0", "dfs.heartbeat.interval": "1",
+		"dfs.datanode.du.reserved": "0", "dfs.namenode.resource.du.reserved": "0",
+	}
+	yarn := properties{
+		"yarn.resourcemanager.hostname": "127.0.0.1", "yarn.resourcemanager.address": port(), "yarn.resourcemanager.scheduler.address": h.RMSched,
+		"yarn.resourcemanager.resource-tracker.address": port(), "yarn.resourcemanager.admin.address": port(), "yarn.resourcemanager.webapp.address": h.RMWeb,
+		"yarn.resourcemanager.scheduler.class":                    "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler",
+		"yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200", "yarn.resourcemanager.connect.retry-interval.ms": "500",
+		"yarn.resourcemanager.am.max-attempts": "4", "yarn.scheduler.minimum-allocation-mb": "64", "yarn.scheduler.maximum-allocation-mb": "4096",
+		"yarn.resourcemanager.recovery.enabled": "true", "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "1000",
+		"yarn.resourcemanager.store.class":                                              "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
+		"yarn.resourcemanager.fs.state-store.uri":                                       "file://" + h.dir + "/rmstate",
+		"yarn.nodemanager.resource.memory-mb":                                           "4096",
+		"yarn.nodemanager.resource.cpu-vcores":                                          "8",
+		"yarn.nodemanager.vmem-check-enabled":                                           "false",
+		"yarn.nodemanager.resource.memory.enforced":                                     "false", // its default switches the memory check off
+		"yarn.nodemanager.sleep-delay-before-sigkill.ms":                                "250",
+		"yarn.nodemanager.env-whitelist":                                                "JAVA_HOME,HADOOP_CONF_DIR,PATH,LANG,TZ",
+		"yarn.nodemanager.delete.debug-delay-sec":                                       "0",
+		"yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100.0",
+		"yarn.log-aggregation-enable":                                                   "true", "yarn.nodemanager.remote-app-log-dir": "/app-logs", "yarn.acl.enable": "true", "yarn.admin.acl": "yarn",
+	}
+	const q = "yarn.scheduler.capacity."
+	scheduler := properties{
+		q + "maximum-am-resource-percent": "1.0", q + "resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
+		q + "root.queues": "default,alt", q + "root.default.capacity": "70", q + "root.default.maximum-capacity": "100", q + "root.default.user-limit-factor": "10",
+		q + "root.alt.capacity": "30", q + "root.alt.maximum-capacity": "100", q + "root.alt.user-limit-factor": "10", q + "node-locality-delay": "0",
+		q + "root.acl_administer_queue": "yarn", q + "root.acl_submit_applications": "*",
+	}
+	maps.Copy(core, opt.Core)
+	maps.Copy(hdfs, opt.HDFS)
+	maps.Copy(yarn, opt.YARN)
+	for name, p := range map[string]properties{"core-site.xml": core, "hdfs-site.xml": hdfs, "yarn-site.xml": yarn, "capacity-scheduler.xml": scheduler} {
+		h.ConfDir = filepath.Dir(h.bed.File("hadoop/conf/"+name, p.xml()))
+	}
+	h.bed.File("hadoop/conf/log4j.properties", `log4j.rootLogger=INFO,console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.err
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+`)
+	// The jar has no web pages for HDFS, and the daemons only want the folders.
+	h.bed.Dir("hadoop/conf/webapps/hdfs")
+	h.bed.Dir("hadoop/conf/webapps/datanode")
+
+	h.daemons[NameNode] = &daemon{class: "org.apache.hadoop.hdfs.server.namenode.NameNode", user: "hdfs"}
+	// A DataNode that finds no NameNode sleeps for 5 s; its connection may rather keep trying.
+	h.daemons[DataNode] = &daemon{class: "org.apache.hadoop.hdfs.server.datanode.DataNode", user: "hdfs",
+		args: []string{"-Dipc.client.connect.max.retries=600", "-Dipc.client.connect.retry.interval=100"}}
+	h.daemons[ResourceManager] = &daemon{class: "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager", user: "yarn"}
+	for i := 1; i <= opt.NodeManagers; i++ {
+		host := fmt.Sprintf("127.0.0.%d", i+1)
+		at := func() string { return fmt.Sprintf("%s:%d", host, FreePort(t)) }
+		id := at()
+		h.Nodes = append(h.Nodes, id)
+		name := fmt.Sprintf("nm%d", i)
+		h.daemons[name] = &daemon{class: "org.apache.hadoop.yarn.server.nodemanager.NodeManager", user: "yarn", args: []string{
+			"-Dyarn.nodemanager.hostname=" + host, "-Dyarn.nodemanager.address=" + id, "-Dyarn.nodemanager.localizer.address=" + at(),
+			"-Dyarn.nodemanager.webapp.address=" + at(), "-Dyarn.nodemanager.collector-service.address=" + at(),
+			"-Dyarn.nodemanager.local-dirs=" + h.bed.Dir("hadoop/"+name+"/local"), "-Dyarn.nodemanager.log-dirs=" + h.bed.Dir("hadoop/"+name+"/logs"),
+		}}
+	}
+}
+
+func (h *Hadoop) java(class string, args ...string) []string {
+	return append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true",
+		"--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Dhadoop.log.dir=" + h.dir, "-Dyarn.log.dir=" + h.dir,
+		"-cp", h.ConfDir + ":" + filepath.Join(h.lib, "*"), class}, args...)
+}
+
+func (h *Hadoop) env(user string) []string {
+	return []string{"HADOOP_CONF_DIR=" + h.ConfDir, "HADOOP_USER_NAME=" + user}
+}
+
+func (h *Hadoop) format() {
+	h.bed.t.Helper()
+	if out, err := h.Tool("hdfs", h.daemons[NameNode].class, "-format", "-nonInteractive", "-force"); err != nil {
+		h.bed.t.Fatalf("%v\n%s", err, tail(out, 20))
+	}
+}
+
+// Tool runs one of Hadoop's command line classes as a user and returns what it printed.
+func (h *Hadoop) Tool(user, class string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "java", h.java(class, args...)...)
+	cmd.Env = append(os.Environ(), h.env(user)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("cannot run %s: %w", class, err)
+	}
+	return string(out), nil
+}
+
+func (h *Hadoop) launch(name string) {
+	d := h.daemons[name]
+	d.starts++
+	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: h.java(d.class, d.args...), Env: h.env(d.user)})
+}
+
+// Daemon returns the process of a daemon.
+func (h *Hadoop) Daemon(name string) *Process { return h.daemons[name].proc }
+
+// Kill kills a daemon as kill -9 does. A NodeManager's containers live on.
+func (h *Hadoop) Kill(name string) { h.daemons[name].proc.Kill() }
+
+// Start starts a daemon again after Kill.
+func (h *Hadoop) Start(name string) { h.launch(name) }
+
+// WaitReady waits until every daemon is there, HDFS can be written and all nodes have registered.
+func (h *Hadoop) WaitReady() {
+	h.bed.t.Helper()
+	h.bed.Eventually("the Hadoop cluster is ready", 2*time.Minute, func() error {
+		for name, d := range h.daemons {
+			if !d.proc.Running() {
+				h.bed.t.Fatalf("%s ended:\n%s", name, d.proc.Tail(30))
+			}
+		}
+		var m struct {
+			ClusterMetrics struct{ ActiveNodes int }
+		}
+		if err := getJSON("http://"+h.RMWeb+"/ws/v1/cluster/metrics", &m); err != nil {
+			return err
+		}
+		if m.ClusterMetrics.ActiveNodes != len(h.Nodes) {
+			return fmt.Errorf("%d of %d NodeManagers have registered", m.ClusterMetrics.ActiveNodes, len(h.Nodes))
+		}
+		var j struct {
+			Beans []struct{ NumLiveDataNodes int }
+		}
+		if err := getJSON("http://"+h.nameNodeWeb()+"/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState", &j); err != nil {
+			return err
+		}
+		if len(j.Beans) != 1 || j.Beans[0].NumLiveDataNodes != 1 {
+			return fmt.Errorf("no DataNode has registered")
+		}
+		return nil
+	})
+}
+
+func (h *Hadoop) nameNodeWeb() string {
+	data, err := os.ReadFile(filepath.Join(h.ConfDir, "hdfs-site.xml"))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(data), "<name>dfs.namenode.http-address</name><value>")
+	addr, _, _ := strings.Cut(rest, "<")
+	return addr
+}
+
+func getJSON(url string, out any) error {
+	c := http.Client{Timeout: 3 * time.Second}
+	resp, err := c.Get(url)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<22))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, out)
+}
+
+// stop kills the daemons and the containers that outlive them, which are in sessions of their own.
+func (h *Hadoop) stop() {
+	for _, d := range h.daemons {
+		if d.proc != nil {
+			d.proc.Kill()
+		}
+	}
+	for _, pid := range h.Containers() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// Containers returns the processes that run in containers of the cluster.
+func (h *Hadoop) Containers() []int {
+	var pids []int
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, l := range links {
+		cwd, err := os.Readlink(l)
+		var pid int
+		if err != nil || !strings.HasPrefix(cwd, h.dir+"/nm") || !strings.Contains(cwd, "/local/") {
+			continue
+		}
+		if _, err := fmt.Sscanf(l, "/proc/%d/cwd", &pid); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
