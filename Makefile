@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/heddle-stream/heddle/internal/cli.Version=$(VERSION)
 SEEDS   ?= 1000
 
-.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-net needs generate fuzz clean
+.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-yarn itest-net needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -40,6 +40,9 @@ itest: itest-kafka itest-net ## all tests against real services
 
 itest-kafka: ## tests against a real Kafka broker
 	ITEST=kafka $(GO) test -count=1 -timeout 20m -v ./itest/kafka
+
+itest-yarn: ## tests against a real Hadoop cluster
+	ITEST=yarn $(GO) test -count=1 -timeout 10m -v ./itest/yarn
 
 itest-net: ## the exchange between two network namespaces on a bad link (root)
 	ITEST=net $(GO) test -count=1 -timeout 10m -v ./itest/net
