@@ -10,7 +10,8 @@
 // # Keys
 //
 // A format of package heddle makes values alone. WithKey adds a key, which also decides about the partition, as in Kafka's own clients;
-// records without a key go to the partitions in turn, a batch each:
+// records without a key go to the partitions in turn, a batch each. A partition has its records in the order of writing,
+// whatever brokers do meanwhile:
 //
 //	format := kafkasink.WithKey(heddle.JSON[Count](), func(c Count) string { return c.User })
 //

@@ -3,7 +3,6 @@ package kafkasink
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/flow"
@@ -18,6 +17,9 @@ type Sink struct {
 	brokers  []string
 	codec    string
 	maxBytes int
+
+	batchBytes int
+	linger     time.Duration
 
 	cfg func(*kafka.Config) // tests set what is no option
 }
@@ -41,6 +43,19 @@ func (s *Sink) Compression(codec string) *Sink {
 // topic's max.message.bytes accepts.
 func (s *Sink) MaxMessageBytes(n int) *Sink {
 	s.maxBytes = n
+	return s
+}
+
+// BatchBytes bounds a batch before compression, unless one record is larger. By default that is 256 KiB, less where a topic has
+// so many partitions that all their batches would not fit into the memory of a writer.
+func (s *Sink) BatchBytes(n int) *Sink {
+	s.batchBytes = n
+	return s
+}
+
+// Linger says how long a batch waits for more records before it is sent. By default that is 10 ms.
+func (s *Sink) Linger(d time.Duration) *Sink {
+	s.linger = d
 	return s
 }
 
@@ -68,65 +83,21 @@ func (s *Sink) newWriter(ctx context.Context, rt flow.Runtime) (*writer, error) 
 	if err != nil {
 		return nil, err
 	}
-	p, err := kafka.NewProducer(ctx, cfg, kafka.ProducerConfig{Topic: s.topic, Codec: codec, MaxMessageBytes: s.maxBytes})
+	p, err := kafka.NewProducer(ctx, cfg, kafka.ProducerConfig{
+		Topic: s.topic, Codec: codec, MaxMessageBytes: s.maxBytes, BatchBytes: s.batchBytes, Linger: s.linger, First: rt.Subtask(),
+		Logger: rt.Logger(), Waiting: rt.Counter("waiting partitions"), Retries: rt.Counter("resent batches"), Sent: rt.Counter("sent bytes"),
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &writer{producer: p, turn: int32(rt.Subtask())}, nil
-}
-
-// producer is what a writer needs. Writing raw batches, or transactions, is another one of these.
-type producer interface {
-	Partitions() int32
-	Write([]kafka.OutRecord) error
-	Flush(context.Context) error
-	Close()
+	return &writer{Producer: p}, nil
 }
 
 // writer writes one subtask's messages. The task's goroutine uses it.
-type writer struct {
-	producer producer
-	turn     int32 // whose turn it is among partitions, for records without a key
-	recs     []kafka.OutRecord
-}
-
-// Write implements flow.MessageWriter.
-func (w *writer) Write(m *flow.Messages) error {
-	if m.Len() == 0 {
-		return nil
-	}
-	kept := *m
-	kept.Buf = slices.Clone(m.Buf) // records outlive the call: one copy for all
-	n := w.producer.Partitions()
-	w.turn = (w.turn + 1) % n
-	w.recs = slices.Grow(w.recs[:0], m.Len())[:m.Len()]
-	for i := range w.recs {
-		r := kafka.OutRecord{Partition: w.turn, Value: kept.Value(i)}
-		if len(m.Keys) > 0 {
-			if r.Key = kept.At(m.Keys[i]); r.Key != nil {
-				r.Partition = kafka.KeyPartition(r.Key, n)
-			}
-		}
-		if len(m.Times) > 0 && m.Times[i] != flow.MinTime {
-			r.Time = time.UnixMilli(max(m.Times[i], 0)) // Kafka refuses times before 1970
-		}
-		if len(m.Headers) > 0 {
-			hs, err := batch.Headers(nil, kept.At(m.Headers[i]))
-			if err != nil {
-				return fmt.Errorf("cannot use headers of record %d: %w", i, err)
-			}
-			r.Headers = hs
-		}
-		w.recs[i] = r
-	}
-	return w.producer.Write(w.recs)
-}
-
-// Flush implements flow.MessageWriter.
-func (w *writer) Flush(ctx context.Context) error { return w.producer.Flush(ctx) }
+type writer struct{ *kafka.Producer }
 
 // Close implements flow.MessageWriter.
 func (w *writer) Close() error {
-	w.producer.Close()
+	w.Producer.Close()
 	return nil
 }

@@ -53,6 +53,15 @@ func TestParseFetch(t *testing.T) {
 	}
 }
 
+func parseFetch(b []byte, corr int32, resp *kmsg.FetchResponse) error {
+	body, err := responseBody(b, corr)
+	if err != nil {
+		return err
+	}
+	resp.Version = fetchVersion
+	return resp.ReadFrom(body)
+}
+
 func FuzzParseFetch(f *testing.F) {
 	f.Add(fetchResponse(1))
 	f.Add(fetchResponse(1, 1, 0, 2, 'x', 'y'))

@@ -117,12 +117,6 @@ func (o *opener) hint(err error) string {
 	return " (the broker hung up: " + strings.Join(doubts, "; ") + ")"
 }
 
-// dialer returns what sarama's own clients (the producer) dial with until ctx ends.
-// Connections that are open then are closed.
-func (o *opener) dialer(ctx context.Context) dialFunc {
-	return func(network, addr string) (net.Conn, error) { return o.dial(ctx, network, addr) }
-}
-
 // dial opens a connection and does TLS. Until opened is called on it, the end of ctx closes it.
 func (o *opener) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	dctx, cancel := context.WithTimeout(ctx, o.cfg.DialTimeout)

@@ -21,6 +21,7 @@ func retriable(k sarama.KError) bool {
 		sarama.ErrNetworkException,        // the broker lost its own connection
 		sarama.ErrBrokerNotAvailable,      // a broker is restarting
 		sarama.ErrNotEnoughReplicas,       // of too few in sync
+		sarama.ErrNotEnoughReplicasAfterAppend,
 		sarama.ErrThrottlingQuotaExceeded, // slow down
 		sarama.ErrConsumerCoordinatorNotAvailable,
 		sarama.ErrUnknown, // the broker's own bug or shutdown

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/IBM/sarama"
+	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/kafka/batch"
 )
 
@@ -17,174 +17,278 @@ import (
 type ProducerConfig struct {
 	Topic           string
 	Codec           batch.Codec
-	MaxMessageBytes int // of a message, and of a batch before compression; 0: 1,000,000
-	InFlightBytes   int // how much may be on its way; 0: 8 MiB
+	MaxMessageBytes int           // of a record, and of a batch before compression; 0: 1,000,000
+	BatchBytes      int           // of a batch before compression, unless one record is larger; 0: 256 KiB
+	Linger          time.Duration // how long a batch waits for more records; 0: 10 ms
+	Memory          int           // bytes of batches that are not delivered; 0: 16 MiB
+	First           int           // which partition records without a key begin with
+
+	Logger  *slog.Logger
+	Waiting *flow.Counter // gauge: partitions that can't be written to for now
+	Retries *flow.Counter // batches sent again
+	Sent    *flow.Counter // bytes delivered, as packed
 }
 
-// OutRecord is a record to be written. Its bytes must stay as they are until it is delivered.
-type OutRecord struct {
-	Partition  int32
-	Key, Value []byte // nil: null
-	Headers    []batch.RecordHeader
-	Time       time.Time // zero: now
+const (
+	defaultMessageBytes = 1_000_000
+	defaultBatchBytes   = 256 << 10
+	minBatchBytes       = 4 << 10
+	defaultLinger       = 10 * time.Millisecond
+	defaultMemory       = 16 << 20
+)
+
+func (c ProducerConfig) withDefaults() ProducerConfig {
+	or := func(v *int, def int) {
+		if *v <= 0 {
+			*v = def
+		}
+	}
+	or(&c.MaxMessageBytes, defaultMessageBytes)
+	or(&c.BatchBytes, defaultBatchBytes)
+	or(&c.Memory, defaultMemory)
+	c.BatchBytes = min(c.BatchBytes, c.MaxMessageBytes)
+	if c.Linger <= 0 {
+		c.Linger = defaultLinger
+	}
+	for _, n := range []**flow.Counter{&c.Waiting, &c.Retries, &c.Sent} {
+		if *n == nil {
+			*n = new(flow.Counter)
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
 }
 
-// size is about what a record takes on the wire.
-func (r *OutRecord) size() int { return len(r.Key) + len(r.Value) + 40 }
-
-// Producer writes to one topic, each record at least once: idempotently, acknowledged by all replicas in sync.
-// What it can't deliver fails a later call. Its memory is bounded: Write waits while too much is on its way.
+// Producer writes to one topic, each record at least once: idempotently, acknowledged by all replicas in sync, in order within
+// each partition. What it can't deliver fails a later call. Its memory is bounded: Write waits while too much is on its way.
 //
-// One goroutine uses it. A goroutine of its own collects what sarama says became of the records.
+// Records are put straight into batches by the goroutine that calls Write; a sender per leading broker packs and sends them, and
+// a loop finds leaders. The bytes of a batch belong to whoever has the batch: Write while it is the open one of its
+// partition, a sender from taking it until its answer, and otherwise the partition, under mu.
 type Producer struct {
 	// Immutable.
-	topic      string
-	partitions int32
-	limit      int
-	producer   sarama.AsyncProducer
-	client     sarama.Client
-	cancel     context.CancelFunc
-	closing    *atomic.Bool
-	done       <-chan struct{} // of the task
-	moved      chan struct{}   // one slot: something was delivered or failed
-	collecting sync.WaitGroup
+	topic   string
+	cfg     Config
+	pcfg    ProducerConfig
+	opener  *opener
+	cancel  context.CancelFunc
+	done    <-chan struct{} // of the task
+	moved   chan struct{}   // one slot: something was delivered or failed
+	kick    chan struct{}   // one slot: the loop has something to do
+	closing atomic.Bool     // what fails from now on does so because we close
 
-	mu    sync.Mutex
-	bytes int   // guarded by mu: on their way
-	err   error // guarded by mu: the first delivery that failed
+	running sync.WaitGroup // the loop and the senders
+
+	mu     sync.Mutex
+	parts  []*outPart // guarded by mu, as is all they hold
+	turn   int        // guarded by mu: the partition of records without a key
+	bytes  int        // guarded by mu: of batches that exist
+	free   [][]byte   // guarded by mu: memory of batches to use again
+	room   int        // guarded by mu: of a batch
+	id     producerID // guarded by mu: for partitions that need one
+	hurry  bool       // guarded by mu: no batch waits for more records
+	err    error      // guarded by mu: why writing can't go on
+	warned time.Time  // guarded by mu: when trouble was last logged; zero: there is none
+
+	senders map[int32]*sender // owned by the loop: by broker
 }
 
-// NewProducer checks that the topic exists and starts a producer. ctx ends with the task.
+// NewProducer checks that the topic exists, gets a producer id and starts a producer. ctx ends with the task.
 func NewProducer(ctx context.Context, cfg Config, pcfg ProducerConfig) (*Producer, error) {
 	o, err := newOpener(cfg)
 	if err != nil {
 		return nil, err
 	}
-	n, err := partitionsOf(ctx, o, pcfg.Topic)
+	client := newClient(o)
+	parts, id, err := prepare(ctx, client, pcfg.Topic)
 	if err != nil {
+		client.Close()
 		return nil, err
 	}
 	life, cancel := context.WithCancel(ctx)
-	p := &Producer{topic: pcfg.Topic, partitions: n, limit: pcfg.InFlightBytes, cancel: cancel, closing: new(atomic.Bool), done: ctx.Done(), moved: make(chan struct{}, 1)}
-	if p.limit <= 0 {
-		p.limit = 8 << 20
-	}
-	sc := p.config(o, pcfg)
-	sc.Net.Proxy.Enable = true
-	sc.Net.Proxy.Dialer = o.dialer(life)
-	if p.client, err = sarama.NewClient(o.cfg.Brokers, sc); err == nil {
-		if p.producer, err = sarama.NewAsyncProducerFromClient(p.client); err != nil {
-			p.client.Close()
-		}
-	}
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("cannot start a Kafka producer for topic %s: %w", pcfg.Topic, err)
-	}
-	p.collecting.Go(p.collect)
+	p := &Producer{topic: pcfg.Topic, cfg: o.cfg, pcfg: pcfg.withDefaults(), opener: o, cancel: cancel, done: ctx.Done(),
+		moved: make(chan struct{}, 1), kick: make(chan struct{}, 1), id: id, senders: map[int32]*sender{}}
+	p.grow(parts)
+	p.turn = max(pcfg.First, 0) % parts
+	context.AfterFunc(life, func() { p.closing.Store(true) })
+	p.running.Go(func() { p.run(life, client) })
+	notify(p.kick)
 	return p, nil
 }
 
-// retryWait is how long the producer waits between attempts.
-const retryWait = 250 * time.Millisecond
-
-// config is sarama's, set for what Producer promises.
-func (p *Producer) config(o *opener, pcfg ProducerConfig) *sarama.Config {
-	sc := *o.sarama
-	sc.Net.MaxOpenRequests = 1 // sarama asks for it, to be idempotent
-	sc.Producer.Idempotent = true
-	sc.Producer.RequiredAcks = sarama.WaitForAll
-	sc.Producer.Return.Successes = true
-	sc.Producer.Return.Errors = true
-	sc.Producer.Partitioner = sarama.NewManualPartitioner
-	sc.Producer.Compression = sarama.CompressionCodec(pcfg.Codec)
-	if pcfg.MaxMessageBytes > 0 {
-		sc.Producer.MaxMessageBytes = pcfg.MaxMessageBytes
-	}
-	// sarama gives a message up when it has used its own retries, but also when one search for the leader has used
-	// those of metadata: both must last as long as a cluster may be away. There is no other way to make it give up, so
-	// once we close nothing is waited for.
-	wait := func(d time.Duration) func(int, int) time.Duration {
-		return func(int, int) time.Duration {
-			if p.closing.Load() {
-				return 0
-			}
-			return d
-		}
-	}
-	most := int(o.cfg.UnavailableTimeout/retryWait) + 1
-	sc.Producer.Retry.Max, sc.Producer.Retry.BackoffFunc = most, wait(retryWait)
-	sc.Metadata.Retry.Max, sc.Metadata.Retry.BackoffFunc = most, wait(retryWait)
-	sc.Metadata.Timeout = o.cfg.UnavailableTimeout
-	return &sc
-}
-
-// partitionsOf asks how many partitions the topic has.
-func partitionsOf(ctx context.Context, o *opener, topic string) (int32, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*o.cfg.RequestTimeout)
+// prepare asks how many partitions the topic has, and for a producer id.
+func prepare(ctx context.Context, c *Client, topic string) (int, producerID, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*c.o.cfg.RequestTimeout)
 	defer cancel()
-	c := newClient(o)
-	defer c.Close()
 	md, err := c.Metadata(ctx, topic)
 	if err != nil {
-		return 0, err
+		return 0, producerID{}, err
 	}
 	t := md.Topics[topic]
 	switch {
 	case errors.Is(t.Err, ErrUnknownTopic):
-		return 0, fmt.Errorf("topic %q does not exist, or our user may not describe it: create it first; Heddle creates no topics", topic)
+		return 0, producerID{}, fmt.Errorf("topic %q does not exist, or our user may not describe it: create it first; Heddle creates no topics", topic)
 	case t.Err != nil:
-		return 0, fmt.Errorf("cannot look at topic %q: %w", topic, t.Err)
+		return 0, producerID{}, fmt.Errorf("cannot look at topic %q: %w", topic, t.Err)
 	case len(t.Partitions) == 0:
-		return 0, fmt.Errorf("topic %q has no partitions", topic)
+		return 0, producerID{}, fmt.Errorf("topic %q has no partitions", topic)
 	}
-	return int32(len(t.Partitions)), nil
+	id, err := c.producerID(ctx)
+	return len(t.Partitions), id, err
 }
 
-// Partitions is how many the topic has.
-func (p *Producer) Partitions() int32 { return p.partitions }
+// grow makes the topic have n partitions. Batches are smaller where there are many of these: all must have one open.
+func (p *Producer) grow(n int) {
+	p.mu.Lock()
+	for len(p.parts) < n {
+		p.parts = append(p.parts, &outPart{id: int32(len(p.parts)), who: p.id})
+	}
+	p.free = nil
+	p.room = max(min(p.pcfg.BatchBytes, p.pcfg.Memory/(2*len(p.parts))), minBatchBytes)
+	p.mu.Unlock()
+}
 
-// Write sends records. It returns before they are delivered, and an error if any of before was not.
-func (p *Producer) Write(recs []OutRecord) error {
-	msgs := make([]sarama.ProducerMessage, len(recs))
-	for i := range recs {
-		r, m := &recs[i], &msgs[i]
-		m.Topic, m.Partition, m.Timestamp, m.Metadata = p.topic, r.Partition, r.Time, r.size()
-		if r.Key != nil {
-			m.Key = sarama.ByteEncoder(r.Key)
-		}
-		if r.Value != nil {
-			m.Value = sarama.ByteEncoder(r.Value)
-		}
-		for _, h := range r.Headers {
-			m.Headers = append(m.Headers, sarama.RecordHeader{Key: []byte(h.Key), Value: slices.Clone(h.Value)})
-		}
-		if err := p.reserve(r.size()); err != nil {
+// Write puts records into batches. It returns before they are delivered, and an error if any of before was not.
+func (p *Producer) Write(m *flow.Messages) error {
+	now := time.Now()
+	for i := 0; ; i++ {
+		var r outRecord
+		var err error
+		if i, err = p.fill(m, i, now, &r); err != nil || i == m.Len() {
 			return err
 		}
-		select {
-		case p.producer.Input() <- m:
-		case <-p.done:
-			return context.Canceled
+		if err := p.put(&r, now); err != nil {
+			return err
 		}
 	}
-	return nil
 }
 
-// reserve waits until size bytes may be on their way too.
-func (p *Producer) reserve(size int) error {
+// fill adds records from the i-th on to open batches. It stops at one that needs a new batch, which r then is, or at the end,
+// and returns its number.
+func (p *Producer) fill(m *flow.Messages, i int, now time.Time, r *outRecord) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ; i < m.Len(); i++ {
+		*r = outRecord{}
+		if err := r.read(m, i, now.UnixMilli()); err != nil {
+			return i, err
+		}
+		part := p.parts[p.turn]
+		if r.key != nil {
+			part = p.parts[KeyPartition(r.key, int32(len(p.parts)))]
+		}
+		if p.err != nil || part.open == nil || !part.open.Append(r.time, r.key, r.value, r.headers) {
+			return i, nil
+		}
+	}
+	return i, nil
+}
+
+// put adds a record for which a batch has to be begun.
+func (p *Producer) put(r *outRecord, now time.Time) error {
+	need := batch.HeaderSize + batch.Room(len(r.key), len(r.value), len(r.headers))
+	if size := len(r.key) + len(r.value) + len(r.headers); size > p.pcfg.MaxMessageBytes {
+		return fmt.Errorf("cannot write a record of %d bytes to topic %s: at most %d are allowed (raise the sink's MaxMessageBytes, and the topic's max.message.bytes)",
+			size, p.topic, p.pcfg.MaxMessageBytes)
+	}
 	return p.wait(p.done, func() bool {
-		if p.bytes > 0 && p.bytes+size > p.limit {
+		part := p.target(r)
+		if part.open != nil {
+			if part.open.Append(r.time, r.key, r.value, r.headers) {
+				return true
+			}
+			part.close()
+			part.wakeSender()
+			part = p.target(r)
+		}
+		buf := p.memory(need)
+		if buf == nil {
+			p.makeRoom()
 			return false
 		}
-		p.bytes += size
-		return true
+		part.begin(buf, now)
+		part.wakeSender()
+		return part.open.Append(r.time, r.key, r.value, r.headers)
 	})
+}
+
+// target is the partition of a record: that of its key, or the one whose turn it is. A turn ends with its batch, and
+// goes to a partition that can be written to if there is one.
+func (p *Producer) target(r *outRecord) *outPart {
+	n := len(p.parts)
+	if r.key != nil {
+		return p.parts[KeyPartition(r.key, int32(n))]
+	}
+	if p.parts[p.turn].open != nil {
+		return p.parts[p.turn]
+	}
+	for i := range n {
+		if next := (p.turn + 1 + i) % n; p.parts[next].sender != nil {
+			p.turn = next
+			return p.parts[next]
+		}
+	}
+	p.turn = (p.turn + 1) % n
+	return p.parts[p.turn]
+}
+
+// makeRoom sends what is open, unless what is closed will make room when it is delivered.
+func (p *Producer) makeRoom() {
+	for _, part := range p.parts {
+		if len(part.queue) > 0 {
+			return
+		}
+	}
+	for _, part := range p.parts {
+		part.close()
+		part.wakeSender()
+	}
+}
+
+// memory returns memory for a batch of at least need bytes, or nil if there is too much in use.
+func (p *Producer) memory(need int) []byte {
+	size := max(p.room, need)
+	if n := len(p.free); n > 0 && size == p.room {
+		buf := p.free[n-1]
+		p.free[n-1], p.free = nil, p.free[:n-1]
+		p.bytes += cap(buf)
+		return buf
+	}
+	if p.bytes > 0 && p.bytes+size > p.pcfg.Memory {
+		return nil
+	}
+	p.bytes += size
+	return make([]byte, size)
+}
+
+// release takes the memory of a batch back.
+func (p *Producer) release(b *outBatch) {
+	buf := b.Buf()
+	p.bytes -= cap(buf)
+	if cap(buf) == p.room && p.bytes+(len(p.free)+1)*p.room <= p.pcfg.Memory {
+		p.free = append(p.free, buf)
+	}
 }
 
 // Flush returns when all that was written is delivered.
 func (p *Producer) Flush(ctx context.Context) error {
-	return p.wait(ctx.Done(), func() bool { return p.bytes == 0 })
+	defer func() {
+		p.mu.Lock()
+		p.hurry = false
+		p.mu.Unlock()
+	}()
+	return p.wait(ctx.Done(), func() bool {
+		if p.bytes == 0 {
+			return true
+		}
+		if !p.hurry {
+			p.hurry = true
+			p.wakeSenders()
+		}
+		return false
+	})
 }
 
 // wait waits until ok, which is called under the lock, or for the first error.
@@ -207,57 +311,57 @@ func (p *Producer) wait(done <-chan struct{}, ok func() bool) error {
 	}
 }
 
-// collect hears what became of each record, until the producer is closed.
-func (p *Producer) collect() {
-	ok, failed := p.producer.Successes(), p.producer.Errors()
-	for ok != nil || failed != nil {
-		select {
-		case m, open := <-ok:
-			if !open {
-				ok = nil
-				continue
-			}
-			p.settle(m, nil)
-		case e, open := <-failed:
-			if !open {
-				failed = nil
-				continue
-			}
-			p.settle(e.Msg, e.Err)
-		}
+// wakeSenders wakes every sender. The lock is held.
+func (p *Producer) wakeSenders() {
+	for _, part := range p.parts {
+		part.wakeSender()
 	}
 }
 
-func (p *Producer) settle(m *sarama.ProducerMessage, err error) {
-	p.mu.Lock()
-	if size, ok := m.Metadata.(int); ok {
-		p.bytes -= size
+// fail ends writing. The lock is held.
+func (p *Producer) fail(err error) {
+	if p.err == nil {
+		p.err = err
 	}
-	if err != nil && p.err == nil {
-		p.err = fmt.Errorf("cannot write to %s: %w%s", TP{m.Topic, m.Partition}, err, writeHint(err))
-	}
-	p.mu.Unlock()
 	notify(p.moved)
-}
-
-func writeHint(err error) string {
-	_, tooLarge := errors.AsType[sarama.ConfigurationError](err)
-	switch {
-	case errors.Is(err, sarama.ErrMessageSizeTooLarge):
-		return " (raise the topic's max.message.bytes)"
-	case tooLarge:
-		return " (raise the sink's MaxMessageBytes, and the topic's max.message.bytes)"
-	case errors.Is(err, sarama.ErrTopicAuthorizationFailed):
-		return " (" + OptSASLUser + " needs the right to write to the topic)"
-	}
-	return ""
 }
 
 // Close gives up what is not delivered (call Flush before) and waits for every goroutine.
 func (p *Producer) Close() {
 	p.closing.Store(true)
 	p.cancel()
-	p.producer.AsyncClose()
-	p.collecting.Wait()
-	p.client.Close()
+	p.running.Wait()
+}
+
+// outRecord is a record to be written. Its bytes are borrowed.
+type outRecord struct {
+	time                int64
+	key, value, headers []byte
+}
+
+// read takes record i of m.
+func (r *outRecord) read(m *flow.Messages, i int, now int64) error {
+	r.value, r.time = bytesAt(m, m.Values[i]), now
+	if len(m.Keys) > 0 {
+		r.key = bytesAt(m, m.Keys[i])
+	}
+	if len(m.Times) > 0 && m.Times[i] != flow.MinTime {
+		r.time = max(m.Times[i], 0) // Kafka refuses times before 1970
+	}
+	if len(m.Headers) > 0 {
+		if r.headers = m.At(m.Headers[i]); len(r.headers) > 1 {
+			if err := batch.CheckHeaders(r.headers); err != nil {
+				return fmt.Errorf("cannot use headers of record %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// bytesAt is m.At, but never nil for the empty string.
+func bytesAt(m *flow.Messages, s flow.Span) []byte {
+	if s.Len == 0 {
+		return []byte{}
+	}
+	return m.At(s)
 }

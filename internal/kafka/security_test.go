@@ -91,7 +91,7 @@ func tryAll(t *testing.T, cfg Config) error {
 		return err
 	}
 	defer p.Close()
-	if err := p.Write([]OutRecord{{Value: []byte("v")}}); err != nil {
+	if err := p.Write(&flow.Messages{Buf: []byte("v"), Values: []flow.Span{{Len: 1}}}); err != nil {
 		return err
 	}
 	if err := p.Flush(t.Context()); err != nil {

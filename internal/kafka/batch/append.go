@@ -1,15 +1,8 @@
 package batch
 
 import (
-	"bytes"
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/snappy/xerial"
-	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 )
 
 // Record is a record to be written.
@@ -34,9 +27,9 @@ func Append(dst []byte, h Header, recs []Record) ([]byte, error) {
 		dst = appendRecord(dst, &recs[i], recs[i].Time-h.BaseTime, int64(i))
 	}
 	if c := h.Codec(); c != None {
-		packed, err := pack(c, dst[begin+HeaderSize:])
+		packed, err := new(Compressor).Pack(c, dst[begin+HeaderSize:])
 		if err != nil {
-			return dst[:begin], fmt.Errorf("cannot pack record batch with %s: %w", c, err)
+			return dst[:begin], err
 		}
 		dst = append(dst[:begin+HeaderSize], packed...)
 	}
@@ -111,37 +104,4 @@ func varintLen(v int64) int {
 		n++
 	}
 	return n
-}
-
-func pack(c Codec, src []byte) ([]byte, error) {
-	var out bytes.Buffer
-	switch c {
-	case Gzip:
-		w := gzip.NewWriter(&out)
-		if _, err := w.Write(src); err != nil {
-			return nil, err
-		}
-		if err := w.Close(); err != nil {
-			return nil, err
-		}
-	case Snappy:
-		return xerial.Encode(nil, src), nil
-	case LZ4:
-		w := lz4.NewWriter(&out)
-		if _, err := w.Write(src); err != nil {
-			return nil, err
-		}
-		if err := w.Close(); err != nil {
-			return nil, err
-		}
-	case Zstd:
-		w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			return nil, err
-		}
-		return w.EncodeAll(src, nil), nil
-	default:
-		return nil, fmt.Errorf("unknown %s", c)
-	}
-	return out.Bytes(), nil
 }

@@ -200,3 +200,26 @@ func Headers(dst []RecordHeader, b []byte) ([]RecordHeader, error) {
 	}
 	return dst, nil
 }
+
+// CheckHeaders is the error that Headers would come to, without an allocation.
+func CheckHeaders(b []byte) error {
+	n, p := varint(b, 0)
+	if p < 0 || n < 0 || n > int64(len(b)) {
+		return fmt.Errorf("%w: bad number of headers", ErrCorrupt)
+	}
+	for range n {
+		kl, at := varint(b, p)
+		if at < 0 || kl < 0 || kl > int64(len(b)-at) {
+			return fmt.Errorf("%w: bad header key", ErrCorrupt)
+		}
+		vl, at := varint(b, at+int(kl))
+		if at < 0 || vl > int64(len(b)-at) {
+			return fmt.Errorf("%w: bad value of a header", ErrCorrupt)
+		}
+		p = at + int(max(vl, 0))
+	}
+	if p != len(b) {
+		return fmt.Errorf("%w: %d bytes after the last header", ErrCorrupt, len(b)-p)
+	}
+	return nil
+}
