@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.."
 for f in $(git grep -l '^func Fuzz' -- '*_test.go'); do
   dir=./$(dirname "$f")
   for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$f"); do
-    go test "$dir" -run '^$' -fuzz "^$target\$" -fuzztime "$1" -parallel 2 >/tmp/heddle-fuzz.$$ 2>&1 || { cat /tmp/heddle-fuzz.$$; rm -f /tmp/heddle-fuzz.$$; exit 1; }
+    go test "$dir" -run '^$' -fuzz "^$target\$" -fuzztime "$1" -fuzzminimizetime 1x -parallel 2 >/tmp/heddle-fuzz.$$ 2>&1 || { cat /tmp/heddle-fuzz.$$; rm -f /tmp/heddle-fuzz.$$; exit 1; }
     echo "fuzz $dir $target: ok"
   done
 done
