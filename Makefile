@@ -33,8 +33,9 @@ bench: ## the exchange beside a raw TCP loop; docs/performance.md explains
 	$(STATIC) $(GO) run ./cmd/heddle bench exchange --record-size 8 --duration 5s
 	$(STATIC) $(GO) run ./cmd/heddle bench exchange --record-size 100 --duration 5s
 
-sim: ## the pure machines of the master: scripts and random events
-	$(GO) test ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
+sim: ## the master's control plane in simulation: scripts, and SEEDS=n random clusters full of faults
+	$(GO) test -count=1 ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
+	$(GO) test -count=1 ./itest/sim -v -run 'TestSeeds|TestScripts|TestDeterminism|TestMassCancel' -sim.seeds=$(SEEDS)
 
 itest: itest-kafka itest-net ## all tests against real services
 

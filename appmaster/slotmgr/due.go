@@ -25,8 +25,11 @@ func (m *Machine) Due(now time.Time) []Effect {
 func (m *Machine) Next() time.Time {
 	next := m.scanAt
 	for i := range m.jobs {
-		if t := m.jobs[i].wait; m.holding(t) && (next.IsZero() || t.Add(m.cfg.SpreadWait).Before(next)) {
-			next = t.Add(m.cfg.SpreadWait)
+		if j := &m.jobs[i]; j.missing() > 0 { // those after it wait for it
+			if t := j.wait.Add(m.cfg.SpreadWait); !j.over && m.holding(j.wait) && (next.IsZero() || t.Before(next)) {
+				next = t
+			}
+			break
 		}
 	}
 	return next
@@ -124,9 +127,10 @@ func (m *Machine) grantAll(now time.Time, out []Effect) []Effect {
 			continue
 		}
 		if j.wait.IsZero() {
-			j.wait = now
+			j.wait, j.over = now, false
 		}
-		if m.holding(j.wait) && now.Before(j.wait.Add(m.cfg.SpreadWait)) {
+		j.over = j.over || !now.Before(j.wait.Add(m.cfg.SpreadWait))
+		if !j.over && m.holding(j.wait) {
 			return out
 		}
 		if slots := m.grant(i, missing); len(slots) > 0 {

@@ -13,6 +13,15 @@ type failure struct {
 	host string
 }
 
+// exclusion is a host that gets no agents for now.
+type exclusion struct {
+	until  time.Time
+	defied int // agents that the driver has started there all the same
+}
+
+// defiance is how many agents a driver may start on an excluded host before it is believed to have no other.
+const defiance = 3
+
 // blame counts a failure. Too many end the supply of agents, too many of one host exclude it.
 func (m *Machine) blame(now time.Time, host, reason string) (out []Effect) {
 	if w := m.cfg.FailureWindow; w > 0 {
@@ -39,31 +48,37 @@ func (m *Machine) blame(now time.Time, host, reason string) (out []Effect) {
 
 // exclude gives no more slots on a host for a while. Those in use are left alone.
 func (m *Machine) exclude(now time.Time, host string) []Effect {
-	_, known := m.excluded[host]
-	m.excluded[host] = now.Add(m.cfg.HostExclusion)
-	m.scanBy(m.excluded[host])
-	m.bar(host, true)
-	if known {
+	if m.excluded[host] != nil {
 		return nil
 	}
+	x := &exclusion{until: now.Add(m.cfg.HostExclusion)}
+	m.excluded[host] = x
+	m.scanBy(x.until)
+	m.bar(host, true)
 	m.scanBy(now)
 	return []Effect{Exclude{m.Excluded()}}
 }
 
 // readmit ends the exclusion of hosts whose time is over.
 func (m *Machine) readmit(now time.Time) []Effect {
-	over := false
+	var over []string
 	for _, host := range m.Excluded() {
-		if until := m.excluded[host]; now.Before(until) {
+		if until := m.excluded[host].until; now.Before(until) {
 			m.scanBy(until)
 		} else {
-			over = true
-			delete(m.excluded, host)
-			m.bar(host, false)
+			over = append(over, host)
 		}
 	}
-	if !over {
+	return m.admit(over...)
+}
+
+func (m *Machine) admit(hosts ...string) []Effect {
+	if len(hosts) == 0 {
 		return nil
+	}
+	for _, host := range hosts {
+		delete(m.excluded, host)
+		m.bar(host, false)
 	}
 	return []Effect{Exclude{m.Excluded()}}
 }

@@ -49,7 +49,7 @@ func check(m *Machine) error {
 		if a.barred {
 			barred++
 		}
-		if _, bad := m.excluded[a.node]; bad != a.barred {
+		if bad := m.excluded[a.node] != nil; bad != a.barred {
 			return fmt.Errorf("%s on %s is barred: %v", a.id, a.node, a.barred)
 		}
 		for i, s := range a.slots {

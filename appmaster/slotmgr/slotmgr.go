@@ -119,6 +119,7 @@ type job struct {
 	reqs []req
 	held int       // slots it has
 	wait time.Time // since when it lacks slots; zero if it lacks none
+	over bool      // it has lacked them for SpreadWait: nothing is held back any more
 }
 
 type req struct {
@@ -151,7 +152,7 @@ type Machine struct {
 	slots    int       // slots of agents Alive or in Probation
 	limit    int       // of agents; 0: none
 	failures []failure
-	excluded map[string]time.Time // hosts, and until when
+	excluded map[string]*exclusion // by host
 	starved  string
 	scanAt   time.Time // when to look at every agent again
 }
@@ -160,7 +161,7 @@ type Machine struct {
 func New(cfg Config) *Machine {
 	cfg = cfg.defaults()
 	return &Machine{
-		cfg: cfg, byID: map[cluster.AgentID]int{}, held: map[cluster.AllocationID]place{}, limit: cfg.limit(), excluded: map[string]time.Time{},
+		cfg: cfg, byID: map[cluster.AgentID]int{}, held: map[cluster.AllocationID]place{}, limit: cfg.limit(), excluded: map[string]*exclusion{},
 		next: cluster.AllocationID(cfg.Attempt)<<48 + 1, // no two attempts give the same
 	}
 }
@@ -195,17 +196,20 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 }
 
 func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
-	m.granted++
 	if _, known := m.byID[ev.Agent]; known {
 		return nil // doubled message
 	}
+	m.granted++
 	if m.granted > m.asked {
 		m.asked = m.granted
 		return []Effect{Return{ev.Agent, "nobody asked for it"}}
 	}
-	if _, bad := m.excluded[ev.Host]; bad {
-		why := fmt.Sprintf("its host %s is excluded", ev.Host)
-		return append([]Effect{Return{ev.Agent, why}}, m.blame(now, ev.Host, "the driver starts agents on "+ev.Host+", which is excluded")...)
+	var out []Effect
+	if x := m.excluded[ev.Host]; x != nil {
+		if x.defied++; x.defied <= defiance {
+			return []Effect{Return{ev.Agent, fmt.Sprintf("its host %s is excluded", ev.Host)}}
+		}
+		out = m.admit(ev.Host)
 	}
 	row := len(m.agents)
 	if n := len(m.vacant); n > 0 {
@@ -219,7 +223,7 @@ func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
 	if m.cfg.RegisterTimeout > 0 {
 		m.scanBy(now.Add(m.cfg.RegisterTimeout))
 	}
-	return nil
+	return out
 }
 
 func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
@@ -385,7 +389,7 @@ func (m *Machine) onDeclare(now time.Time, ev Declare) {
 		j.reqs[k] = req{Requirement: r}
 	}
 	m.recount(i, old)
-	j.wait = time.Time{}
+	j.wait, j.over = time.Time{}, false
 	if j.missing() > 0 {
 		j.wait = now
 	}
