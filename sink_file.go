@@ -39,7 +39,7 @@ func (s *FileSink) NewMessageWriter(_ context.Context, rt flow.Runtime) (flow.Me
 	}
 	final := filepath.Join(s.dir, fmt.Sprintf("part-%05d", rt.Subtask()))
 	if _, err := os.Stat(final); err == nil && !s.overwrite {
-		return nil, fmt.Errorf("cannot write %s: it exists; remove it, write to another directory, or use Overwrite", final)
+		return nil, fmt.Errorf("cannot write %s: it exists; remove it, write to another directory, or use Overwrite (in a job file: overwrite: true)", final)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot write %s: %w", final, err)
 	}

@@ -29,10 +29,10 @@ type source struct {
 	Kafka       *kafkaSource               `yaml:"kafka" one:"connector" doc:"Reads Kafka topics."`
 	File        *fileSource                `yaml:"file" one:"connector" doc:"Reads the lines of files."`
 	Generator   *generator                 `yaml:"generator" one:"connector" doc:"Makes records by expressions."`
-	Fields      *strict.Map[strict.String] `yaml:"fields" doc:"Names and types of the fields (string, int, float, bool, time, list, object, any). Every field may be null. Without it, json fields are of type any."`
+	Fields      *strict.Map[strict.String] `yaml:"fields" values:"any|string|int|float|bool|time|list|object" doc:"Names and types of the fields (string, int, float, bool, time, list, object, any). Every field may be null. Without it, json fields are of type any."`
 	EventTime   *eventTime                 `yaml:"event_time" doc:"Column that holds when the record happened. It gives the stream its event time and watermarks."`
 	MaxDelay    strict.Duration            `yaml:"max_delay" doc:"How late a record may come behind the newest one; a record later than that is late. Default 0s."`
-	IdleAfter   strict.Duration            `yaml:"idle_after" doc:"A partition or file that gives nothing for so long holds back no watermark."`
+	IdleAfter   strict.Duration            `yaml:"idle_after" positive:"" doc:"A partition or file that gives nothing for so long holds back no watermark."`
 	OnError     *onError                   `yaml:"on_error" doc:"What becomes of a message that can't be read: fail (the default), skip, or {dead_letter: sink}."`
 	UID         strict.String              `yaml:"uid" doc:"Identity that stays when the job changes; unique in the job."`
 	Parallelism strict.Int                 `yaml:"parallelism" min:"1" doc:"Subtasks that read."`
@@ -48,7 +48,7 @@ type kafkaSource struct {
 	Format    sourceFormat    `yaml:"format,required" doc:"Format of a message's value: json, csv, text or raw."`
 	Start     *kafkaPosition  `yaml:"start" doc:"Where reading begins: earliest (the default), latest, {timestamp: …} or {offsets: {topic: {partition: offset}}}."`
 	Stop      *kafkaStop      `yaml:"stop" doc:"Where reading ends: never (the default), latest, {timestamp: …} or {offsets: …}. A job whose sources all end finishes."`
-	Discovery strict.Duration `yaml:"discovery_interval" doc:"How often new partitions and topics are looked for; by default the option kafka.discovery-interval."`
+	Discovery strict.Duration `yaml:"discovery_interval" positive:"" doc:"How often new partitions and topics are looked for; by default the option kafka.discovery-interval."`
 }
 
 // kafkaPosition is where reading begins.
@@ -161,12 +161,12 @@ type keyBy struct {
 // window is how records are grouped by time, and what is kept of them.
 type window struct {
 	strict.At
-	Tumbling  strict.Duration         `yaml:"tumbling" one:"window" doc:"Windows of this size, one after the other. 1d is a calendar day where a time zone is set."`
-	Sliding   strict.Duration         `yaml:"sliding" one:"window" doc:"Windows of this size that begin every slide."`
-	Session   strict.Duration         `yaml:"session" one:"window" doc:"Windows that end when nothing comes for this gap."`
+	Tumbling  strict.Duration         `yaml:"tumbling" one:"window" positive:"" doc:"Windows of this size, one after the other. 1d is a calendar day where a time zone is set."`
+	Sliding   strict.Duration         `yaml:"sliding" one:"window" positive:"" doc:"Windows of this size that begin every slide."`
+	Session   strict.Duration         `yaml:"session" one:"window" positive:"" doc:"Windows that end when nothing comes for this gap."`
 	Calendar  strict.String           `yaml:"calendar" one:"window" enum:"day|week|month|quarter|year" doc:"Windows of the calendar in the time zone: a day has 23, 24 or 25 hours, a week begins on Monday."`
 	Global    *strict.Bool            `yaml:"global" one:"window" doc:"true: one window for each key, which ends with the input."`
-	Slide     strict.Duration         `yaml:"slide" doc:"With sliding: how often a window begins."`
+	Slide     strict.Duration         `yaml:"slide" positive:"" doc:"With sliding: how often a window begins."`
 	Offset    strict.Duration         `yaml:"offset" doc:"Shifts where tumbling and sliding windows begin, against the Unix epoch."`
 	Timezone  strict.String           `yaml:"timezone" doc:"Time zone of the calendar; by default the job's."`
 	Time      strict.String           `yaml:"time" enum:"event|processing" doc:"event (the default): when records happened, by the source's event_time. processing: when they are processed."`
@@ -179,7 +179,7 @@ type window struct {
 type dedupe struct {
 	strict.At
 	By     []strict.String `yaml:"by" doc:"Columns that make records equal; by default the key of the key_by before."`
-	Within strict.Duration `yaml:"within,required" doc:"How long a record is remembered after it was first seen, in event time where the stream has it."`
+	Within strict.Duration `yaml:"within,required" positive:"" doc:"How long a record is remembered after it was first seen, in event time where the stream has it."`
 }
 
 // onError says what becomes of a record that fails.
@@ -219,8 +219,9 @@ type kafkaSink struct {
 // fileSink writes files.
 type fileSink struct {
 	strict.At
-	Path   strict.String `yaml:"path,required" doc:"Folder that gets one file for each subtask."`
-	Format sinkFormat    `yaml:"format,required" doc:"Format of a line: json, csv, text or raw."`
+	Path      strict.String `yaml:"path,required" doc:"Folder that gets one file for each subtask."`
+	Format    sinkFormat    `yaml:"format,required" doc:"Format of a line: json, csv, text or raw."`
+	Overwrite strict.Bool   `yaml:"overwrite" doc:"true: files of an earlier run are replaced; without it they are an error."`
 }
 
 // stdoutSink prints.

@@ -220,7 +220,11 @@ func (n *sinkNode) terminal(b *builder, s heddle.Stream[row.Row], have row.Schem
 		}
 		return heddle.To[row.Row](s, to, rf)
 	case k.File != nil:
-		return heddle.To[row.Row](s, heddle.ToFiles(k.File.Path.Value), rf)
+		to := heddle.ToFiles(k.File.Path.Value)
+		if k.File.Overwrite.Value {
+			to = to.Overwrite()
+		}
+		return heddle.To[row.Row](s, to, rf)
 	}
 	return heddle.To[row.Row](s, heddle.Stdout(), rf)
 }

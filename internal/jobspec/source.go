@@ -62,16 +62,8 @@ func (n *sourceNode) declared(p *planner) (cols []row.Column) {
 	if n.spec.Generator != nil {
 		p.doc.Failf(n.spec.Fields.Place(), "a generator's fields are those of its record: leave fields out")
 	}
-	var names []string
-	for _, t := range row.Types {
-		names = append(names, string(t))
-	}
 	for _, e := range n.spec.Fields.Entries {
 		c := row.Column{Name: e.Key.Value, Type: row.Type(e.Value.Value)}
-		if e.Value.IsSet() && !slices.Contains(names, e.Value.Value) {
-			p.doc.Failf(e.Value.Place(), "unknown type %q%s", e.Value.Value, strict.Suggest(e.Value.Value, names))
-			c.Type = row.AnyType
-		}
 		if slices.ContainsFunc(cols, func(o row.Column) bool { return o.Name == c.Name }) {
 			p.doc.Failf(e.Key.Place(), "field %q is there twice", c.Name)
 			continue
@@ -318,10 +310,11 @@ func (n *sourceNode) build(b *builder) {
 		w.Idle = n.spec.IdleAfter.Value
 		s = s.Watermark(w)
 	}
-	if n.header {
+	s = policy(s, n.out.name, n.spec.OnError, n.letters)
+	if n.header { // after the policy, which is the source's
 		s = heddle.Filter(s, func(r row.Row) bool { return r != row.Header }).Name(n.out.name + " header")
 	}
-	n.out.rows = policy(s, n.out.name, n.spec.OnError, n.letters)
+	n.out.rows = s
 }
 
 // rowFormat makes the format of the rows that are needed.

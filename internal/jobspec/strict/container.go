@@ -55,6 +55,8 @@ type field struct {
 	required  bool
 	enum      []string
 	min       *int
+	values    []string // of a Map of Strings, the only ones
+	positive  bool     // a Duration that can't be 0
 	typ       reflect.Type
 }
 
@@ -85,6 +87,10 @@ func fieldsOf(t reflect.Type) *fields {
 		if e := sf.Tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, "|")
 		}
+		if v := sf.Tag.Get("values"); v != "" {
+			f.values = strings.Split(v, "|")
+		}
+		_, f.positive = sf.Tag.Lookup("positive")
 		if m := sf.Tag.Get("min"); m != "" {
 			v, err := strconv.Atoi(m)
 			if err != nil {

@@ -181,6 +181,16 @@ func (d *decoder) field(n ast.Node, v reflect.Value, f *field, key string) {
 		if f.min != nil && s.set && s.Value < *f.min {
 			d.Failf(s.Place(), "%s must be at least %d", key, *f.min)
 		}
+	case *Duration:
+		if f.positive && s.set && s.Value <= 0 {
+			d.Failf(s.Place(), "%s must be more than 0", key)
+		}
+	case *Map[String]:
+		for _, e := range s.Entries {
+			if len(f.values) > 0 && e.Value.set && !contains(f.values, e.Value.Value) {
+				d.Failf(e.Value.Place(), "unknown type %q%s", e.Value.Value, Suggest(e.Value.Value, f.values))
+			}
+		}
 	}
 }
 

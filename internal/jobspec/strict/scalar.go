@@ -224,7 +224,7 @@ type Duration struct {
 func (d Duration) IsSet() bool { return d.set }
 
 const (
-	durationPattern = `^([0-9]+d)?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))*$`
+	durationPattern = `^([0-9]+d|([0-9]+d)?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`
 	maxDays         = 36500
 )
 
@@ -273,7 +273,7 @@ func parseDuration(s string) (v time.Duration, days int, ok bool) {
 }
 
 func (*Duration) schema(*schemaBuilder) map[string]any {
-	return map[string]any{"type": "string", "pattern": durationPattern, "minLength": 2}
+	return map[string]any{"type": "string", "pattern": durationPattern}
 }
 
 // Call splits a text such as sum(a + b) into the name and what is in the brackets, each with its place.

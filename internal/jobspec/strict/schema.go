@@ -77,6 +77,12 @@ func (s *schemaBuilder) object(t reflect.Type) map[string]any {
 		if f.min != nil {
 			d["minimum"] = *f.min
 		}
+		if len(f.values) > 0 {
+			d["additionalProperties"].(map[string]any)["enum"] = anySlice(f.values)
+		}
+		if f.positive {
+			d["allOf"] = []any{map[string]any{"pattern": "[1-9]"}}
+		}
 		props[f.name] = d
 		if f.required {
 			required = append(required, f.name)
