@@ -34,7 +34,8 @@ func First[T, V any](of func(T) V) Aggregator[T, flow.One[V], V] { return flow.F
 // Last is what of takes from the last record to arrive; of sliding windows, from their last slide that has any.
 func Last[T, V any](of func(T) V) Aggregator[T, flow.One[V], V] { return flow.Last(of) }
 
-// Distinct counts how many different values of takes from records, exactly: it keeps them all.
+// Distinct counts how many different values of takes from records, exactly: it keeps them all. Values of type time.Time are the same if
+// they are the same instant; all NaN count as one. A type that holds pointers is refused, since those are equal only by where they lead.
 func Distinct[T any, V comparable](of func(T) V) Aggregator[T, *flow.Set[V], int64] {
 	return flow.Distinct(of)
 }

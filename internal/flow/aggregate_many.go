@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"reflect"
 	"slices"
 	"sort"
 )
@@ -54,11 +55,26 @@ func (t topAgg[T, V]) Merge(into, from []V) []V {
 func (t topAgg[T, V]) Result(acc []V) []V { return slices.Clone(acc) }
 
 // Set is the accumulator of Distinct.
-type Set[V comparable] struct{ m map[V]struct{} }
+type Set[V comparable] struct {
+	m   map[V]struct{}
+	odd []V // at most one: stands for all values that are not equal to themselves, as NaN is
+}
 
-// Distinct counts the different values that of takes from records.
+// add puts in v, which is the set's to keep.
+func (s *Set[V]) add(v V) {
+	switch {
+	case v == v:
+		s.m[v] = struct{}{}
+	case s.odd == nil:
+		s.odd = []V{v}
+	}
+}
+
+func (s *Set[V]) len() int { return len(s.m) + len(s.odd) }
+
+// Distinct counts the different values that of takes from records. Those that are not equal to themselves, such as NaN, count as one.
 func Distinct[T any, V comparable](of func(T) V) Aggregator[T, *Set[V], int64] {
-	return distinctAgg[T, V]{of, keeperOf[V](nil, false)}
+	return distinctAgg[T, V]{normalKey(of), keeperOf[V](nil, false)}
 }
 
 type distinctAgg[T any, V comparable] struct {
@@ -78,20 +94,26 @@ func (d distinctAgg[T, V]) Add(acc *Set[V], rec T) *Set[V] {
 
 func (d distinctAgg[T, V]) insert(acc *Set[V], v V) {
 	d.keep.keep(&v)
-	acc.m[v] = struct{}{}
+	acc.add(v)
 }
 
 func (d distinctAgg[T, V]) Merge(into, from *Set[V]) *Set[V] {
 	for v := range from.m {
 		into.m[v] = struct{}{}
 	}
+	if into.odd == nil {
+		into.odd = from.odd
+	}
 	return into
 }
 
-func (d distinctAgg[T, V]) Result(acc *Set[V]) int64 { return int64(len(acc.m)) }
+func (d distinctAgg[T, V]) Result(acc *Set[V]) int64 { return int64(acc.len()) }
 
 // Codec implements AccumulatorCodec.
 func (d distinctAgg[T, V]) Codec(cs *Codecs) (Codec[*Set[V]], error) {
+	if err := checkMapKey(reflect.TypeFor[V](), cs); err != nil {
+		return nil, err
+	}
 	list, err := newStateCodec[[]V](cs)
 	if err != nil {
 		return nil, err
@@ -103,10 +125,11 @@ func (d distinctAgg[T, V]) Codec(cs *Codecs) (Codec[*Set[V]], error) {
 type setCodec[V comparable] struct{ list *stateCodec[[]V] }
 
 func (c setCodec[V]) Append(b []byte, s **Set[V]) ([]byte, error) {
-	vs := make([]V, 0, len((*s).m))
+	vs := make([]V, 0, (*s).len())
 	for v := range (*s).m {
 		vs = append(vs, v)
 	}
+	vs = append(vs, (*s).odd...)
 	return c.list.Append(b, &vs)
 }
 
@@ -117,7 +140,7 @@ func (c setCodec[V]) Decode(b []byte, s **Set[V]) error {
 	}
 	*s = &Set[V]{m: make(map[V]struct{}, len(vs))}
 	for _, v := range vs {
-		(*s).m[v] = struct{}{}
+		(*s).add(v)
 	}
 	return nil
 }

@@ -68,8 +68,8 @@ func NewConnect[K comparable, A, B, U any](p ConnectParams[K, A, B, U]) Factory 
 		}
 		core.processLife = processLife[K, U]{f.Open, f.OnTimer, f.Close}
 		op := &connectOp[K, U]{processCore: core, ports: newPorts()}
-		first := &connectIn[K, A, U]{processIn[K, A, U]{core, p.First, f.First}, op, 0, p.Broadcast}
-		second := &connectIn[K, B, U]{processIn[K, B, U]{core, p.Second, f.Second}, op, 1, false}
+		first := &connectIn[K, A, U]{processIn[K, A, U]{core, normalKey(p.First), f.First}, op, 0, p.Broadcast}
+		second := &connectIn[K, B, U]{processIn[K, B, U]{core, normalKey(p.Second), f.Second}, op, 1, false}
 		return Instance{Inputs: []any{Out[A](first), Out[B](second)}, Op: op}, nil
 	}
 }

@@ -32,7 +32,7 @@ func NewRolling[K comparable, T, A, R, U any](p RollingParams[K, T, A, R, U]) Fa
 		}
 		_, ownCodec := p.Agg.(AccumulatorCodec[A])
 		op := &rollingOp[K, T, A, R, U]{
-			base: newBase(rt, nil, nil, outs), key: p.Key, agg: p.Agg, join: p.Join, out: out, buf: NewBuffer(out),
+			base: newBase(rt, nil, nil, outs), key: normalKey(p.Key), agg: p.Agg, join: p.Join, out: out, buf: NewBuffer(out),
 			keys: newKeyTable[K](), keep: keeperOf[A](p.Codecs, !ownCodec), groups: groups, codec: codec,
 		}
 		return instance(Out[T](op), op), nil

@@ -53,7 +53,7 @@ func NewProcess[K comparable, T, U any](p ProcessParams[K, T, U]) Factory {
 			return Instance{}, fmt.Errorf("operator %s: %w", core.node.at(), err)
 		}
 		core.processLife = processLife[K, U]{f.Open, f.OnTimer, f.Close}
-		op := &processOp[K, T, U]{processIn[K, T, U]{core, p.Key, f.Process}}
+		op := &processOp[K, T, U]{processIn[K, T, U]{core, normalKey(p.Key), f.Process}}
 		return instance(Out[T](op), op), nil
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 )
 
 // States are the states of one instance of an operator. The author's setup function declares them, with NewValue and the like.
@@ -213,7 +214,8 @@ func (l *List[S]) snapshot(slot uint32, b []byte, put func([]byte) error) ([]byt
 
 func (l *List[S]) restore(slot uint32, b []byte) error { return l.codec.Decode(b, l.own(slot)) }
 
-// Map is a state that holds a map for each key.
+// Map is a state that holds a map for each key. Entries with a time.Time in their key are found by the instant, whatever its time zone;
+// All ranges over it in UTC.
 type Map[MK comparable, MV any] struct {
 	column[map[MK]*MV]
 	pairCodec[MK, MV]
@@ -230,7 +232,7 @@ func NewMapState[MK comparable, MV any](s *States, name string) *Map[MK, MV] {
 // Get returns what the current key's map has for k.
 func (m *Map[MK, MV]) Get(k MK) (MV, bool) {
 	vals, _ := m.get()
-	return lookup(vals, k)
+	return lookup(vals, m.normal.of(k))
 }
 
 // lookup returns the value of k.
@@ -267,7 +269,7 @@ func (m *Map[MK, MV]) Delete(k MK) {
 	if !ok {
 		return
 	}
-	if delete(vals, k); len(vals) == 0 {
+	if delete(vals, m.normal.of(k)); len(vals) == 0 {
 		m.Clear()
 	}
 }
@@ -301,11 +303,16 @@ func (m *Map[MK, MV]) restore(slot uint32, b []byte) error {
 
 // pairCodec encodes the entries of a map, each as the length of its key (uvarint), the key and the value.
 type pairCodec[MK comparable, MV any] struct {
-	key *stateCodec[MK]
-	val *stateCodec[MV]
+	key    *stateCodec[MK]
+	val    *stateCodec[MV]
+	normal normalizer[MK]
 }
 
 func newPairCodec[MK comparable, MV any](cs *Codecs) (c pairCodec[MK, MV], err error) {
+	c.normal = newNormalizer[MK]()
+	if err = checkMapKey(reflect.TypeFor[MK](), cs); err != nil {
+		return c, err
+	}
 	if c.key, err = newStateCodec[MK](cs); err != nil {
 		return c, err
 	}
@@ -316,6 +323,7 @@ func newPairCodec[MK comparable, MV any](cs *Codecs) (c pairCodec[MK, MV], err e
 // put sets an entry to copies of k and v. Values are behind pointers since an assignment to a map would
 // replace a key that is kept by one that is borrowed.
 func (c pairCodec[MK, MV]) put(m map[MK]*MV, k MK, v MV) {
+	k = c.normal.of(k)
 	if p, ok := m[k]; ok {
 		c.val.keep.replace(p, v)
 		return

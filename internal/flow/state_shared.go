@@ -31,7 +31,7 @@ func (m *SharedMap[MK, MV]) stateName() string { return m.name }
 
 // Get returns what the map has for k.
 func (m *SharedMap[MK, MV]) Get(k MK) (MV, bool) {
-	return lookup(m.vals, k)
+	return lookup(m.vals, m.normal.of(k))
 }
 
 // Len is the number of entries.
@@ -51,7 +51,7 @@ func (m *SharedMap[MK, MV]) Set(k MK, v MV) {
 // Delete removes k. Only the function for the broadcast input may call it.
 func (m *SharedMap[MK, MV]) Delete(k MK) {
 	m.writable()
-	delete(m.vals, k)
+	delete(m.vals, m.normal.of(k))
 }
 
 func (m *SharedMap[MK, MV]) writable() {

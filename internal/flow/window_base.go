@@ -128,7 +128,7 @@ func newWindowBase[K comparable, T, A, R any](p WindowParams[K, T, A, R], rt Run
 	}
 	_, ownCodec := p.Agg.(AccumulatorCodec[A])
 	return windowBase[K, T, A, R]{
-		base: newBase(rt, nil, p.Sides, outs), rt: rt, spec: *p.Spec, key: p.Key, agg: p.Agg, out: out, buf: NewBuffer(out),
+		base: newBase(rt, nil, p.Sides, outs), rt: rt, spec: *p.Spec, key: normalKey(p.Key), agg: p.Agg, out: out, buf: NewBuffer(out),
 		keepKey: keeperOf[K](p.Codecs, true), keepAcc: keeperOf[A](p.Codecs, !ownCodec), groups: groups, codec: codec, wm: MinTime, lastWM: MinTime,
 	}, nil
 }
