@@ -1,0 +1,419 @@
+// Package yarn gets agents as containers of YARN. It is the application's master towards YARN: it registers, asks for containers, starts an agent in
+// each, learns of their ends, gives back what it was not asked for, and unregisters at the end.
+//
+// An agent finds its secrets in its container's credentials file, which only it can read: SecretsOf reads them there.
+package yarn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/ctl"
+	pb "github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/yarnclient"
+	"github.com/heddle-stream/heddle/yarnclient/amrm"
+	"github.com/heddle-stream/heddle/yarnclient/book"
+	"github.com/heddle-stream/heddle/yarnclient/nm"
+	"github.com/heddle-stream/heddle/yarnclient/yarnid"
+)
+
+// Config is how agents are got and started. It must not change after New.
+type Config struct {
+	// Master is how the ResourceManager is spoken to; Heard, Rejected and Logger are filled in.
+	Master amrm.Config
+	// Nodes is how NodeManagers are spoken to; Token and Logger are filled in.
+	Nodes nm.Config
+	// RegisterTimeout bounds Start; 0: 1 min.
+	RegisterTimeout time.Duration
+
+	// What an agent's container is: its size, and where it may be.
+	MemoryMB int64
+	VCores   int32
+	Custom   map[string]int64
+	Label    string
+	Priority int32 // 0: 1
+
+	// What runs in it: one line for bash, and what that needs.
+	Command     string
+	Env         map[string]string
+	Resources   []yarnclient.LocalResource
+	Credentials token.Credentials
+	Files       map[string]string // put into the secrets: name, and path of the file to be read for it
+
+	Grace time.Duration // how long an agent that was told to go may take until it is taken for gone; 0: 5 s
+}
+
+// SecretName is the name of an agent's secrets in its container's credentials.
+const SecretName = "heddle.agent"
+
+// SecretsOf returns the secrets of the agent that runs in this container. file is what HADOOP_TOKEN_FILE_LOCATION names.
+func SecretsOf(file string) (ctl.AgentSecrets, error) {
+	var s ctl.AgentSecrets
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return s, fmt.Errorf("cannot read the container's credentials: %w", err)
+	}
+	creds, err := token.Parse(data)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", file, err)
+	}
+	secret := creds.Secret(SecretName)
+	if secret == nil {
+		return s, fmt.Errorf("the container's credentials %s hold no agent's secrets: an ApplicationMaster of Heddle did not start it", file)
+	}
+	if err := json.Unmarshal(secret, &s); err != nil {
+		return s, fmt.Errorf("cannot read the agent's secrets in %s: %w", file, err)
+	}
+	return s, nil
+}
+
+// Driver implements appmaster.Driver and appmaster.Excluder.
+type Driver struct {
+	// Immutable after Start.
+	cfg     Config
+	env     appmaster.DriverEnv
+	log     *slog.Logger
+	session *amrm.Session
+	nodes   *nm.Client
+	key     book.Key
+	ready   chan struct{} // closed when session is set: what is heard before waits
+
+	life    context.Context // of calls to NodeManagers; ends when Stop has no more time
+	end     context.CancelFunc
+	workers sync.WaitGroup // one goroutine an agent
+	wg      sync.WaitGroup // the others: of the session's end and of refusals
+
+	// Guarded by mu.
+	mu       sync.Mutex
+	total    int // of the last Ask
+	granted  int
+	agents   map[cluster.AgentID]*worker
+	byID     map[yarnid.Container]*worker
+	stopped  bool
+	finished bool // Finish or Close was called
+}
+
+// worker is an agent from its grant to its end.
+type worker struct {
+	// Immutable.
+	id    cluster.AgentID
+	grant book.Grant
+	leave chan struct{} // closed when it shall go
+	gone  chan struct{} // closed when it has ended
+
+	// Guarded by Driver.mu.
+	wanted bool // leave is closed
+	lost   bool
+	over   bool // gone is closed
+	reason string
+	blame  bool
+}
+
+// New returns a driver.
+func New(cfg Config) (*Driver, error) {
+	if cfg.Command == "" || cfg.MemoryMB <= 0 {
+		return nil, errors.New("cannot get agents from YARN without a command and a container's memory")
+	}
+	if cfg.RegisterTimeout == 0 {
+		cfg.RegisterTimeout = time.Minute
+	}
+	if cfg.Priority == 0 {
+		cfg.Priority = 1
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 5 * time.Second
+	}
+	d := &Driver{cfg: cfg, key: book.Key{Priority: cfg.Priority, Request: 1}, ready: make(chan struct{}),
+		agents: map[cluster.AgentID]*worker{}, byID: map[yarnid.Container]*worker{}}
+	d.life, d.end = context.WithCancel(context.Background())
+	return d, nil
+}
+
+// Start implements appmaster.Driver: it registers the application's master. Containers of an earlier attempt go back.
+func (d *Driver) Start(env appmaster.DriverEnv) error {
+	d.env, d.log = env, env.Logger
+	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.RegisterTimeout)
+	defer cancel()
+	m := d.cfg.Master
+	m.Logger, m.Heard, m.Rejected = d.log, d.heard, d.rejected
+	s, reg, err := amrm.Register(ctx, m)
+	if err != nil {
+		return err
+	}
+	d.session = s
+	n := d.cfg.Nodes
+	n.Logger, n.Token = d.log, s.NMToken
+	d.nodes = nm.New(n)
+	close(d.ready)
+	d.log.Info("registered with YARN", "queue", reg.Queue, "largest-container", fmt.Sprintf("%d MB, %d cores", reg.MaxMemoryMB, reg.MaxVCores))
+	for _, g := range reg.Kept {
+		d.log.Info("giving back a container of an earlier attempt", "container", g.Container)
+		s.Release(g.Container)
+	}
+	if d.cfg.MemoryMB > reg.MaxMemoryMB && reg.MaxMemoryMB > 0 {
+		d.Close()
+		return fmt.Errorf("an agent wants %d MB, and the largest container of this cluster has %d MB: lower agent.memory", d.cfg.MemoryMB, reg.MaxMemoryMB)
+	}
+	d.wg.Go(d.watch)
+	return nil
+}
+
+// watch tells the master when YARN has ended this attempt.
+func (d *Driver) watch() {
+	select {
+	case <-d.session.Done():
+	case <-d.life.Done():
+		return
+	}
+	d.mu.Lock()
+	silent := d.stopped || d.finished
+	for _, w := range d.agents {
+		d.over(w, "the ResourceManager has ended this attempt of the application", false)
+	}
+	d.mu.Unlock()
+	if !silent {
+		d.env.Refused(fmt.Sprintf("the session with YARN is over: %v", d.session.Err()))
+	}
+}
+
+// Ask implements appmaster.Driver.
+func (d *Driver) Ask(total int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return
+	}
+	d.total = total
+	d.want()
+}
+
+// want says how many containers are still wanted. d.mu is held.
+func (d *Driver) want() {
+	open := max(0, d.total-d.granted)
+	if d.stopped {
+		open = 0
+	}
+	d.session.Want(book.Ask{Key: d.key, Count: open, MemoryMB: d.cfg.MemoryMB, VCores: max(1, d.cfg.VCores), Custom: d.cfg.Custom, Label: d.cfg.Label})
+}
+
+// Exclude implements appmaster.Excluder.
+func (d *Driver) Exclude(hosts []string) { d.session.Blacklist(hosts) }
+
+// Return implements appmaster.Driver.
+func (d *Driver) Return(id cluster.AgentID, lost bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.agents[id]; w != nil {
+		d.sendAway(w, lost)
+	}
+}
+
+// sendAway tells a worker to go. d.mu is held.
+func (d *Driver) sendAway(w *worker, lost bool) {
+	if lost && !w.lost {
+		// It can't be asked to go: YARN ends it.
+		w.lost = true
+		d.session.Release(w.grant.Container)
+	}
+	if !w.wanted {
+		w.wanted = true
+		close(w.leave)
+	}
+}
+
+// over notes a worker's end, once. d.mu is held.
+func (d *Driver) over(w *worker, reason string, blame bool) {
+	if w.over {
+		return
+	}
+	w.over, w.reason, w.blame = true, reason, blame && !w.wanted
+	delete(d.byID, w.grant.Container)
+	close(w.gone)
+}
+
+// heard takes what a heartbeat brought. It runs in the session's goroutine for that.
+func (d *Driver) heard(o book.Outcome) {
+	<-d.ready
+	for _, g := range o.Granted {
+		d.take(g)
+	}
+	for _, g := range o.Kept {
+		d.release(g)
+	}
+	for _, c := range o.Completed {
+		d.mu.Lock()
+		if w := d.byID[c.Container]; w != nil {
+			reason, blame := judge(c, d.cfg.MemoryMB)
+			d.over(w, reason, blame)
+		}
+		d.mu.Unlock()
+	}
+	for _, n := range o.Nodes {
+		d.log.Info("a node changed", "node", n.ID, "state", n.State, "report", n.Health)
+	}
+	for _, p := range o.Preempt {
+		d.log.Warn("YARN wants a container back", "container", p.Container, "for-certain", p.Strict)
+	}
+}
+
+// release gives back a container that nobody asked for, such as one of an earlier attempt that is told of late.
+func (d *Driver) release(g book.Grant) {
+	d.mu.Lock()
+	ours := d.byID[g.Container] != nil
+	d.mu.Unlock()
+	if !ours {
+		d.session.Release(g.Container)
+	}
+}
+
+// take makes an agent of a container, unless the driver has stopped.
+func (d *Driver) take(g book.Grant) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped || d.granted >= d.total {
+		d.session.Release(g.Container)
+		return
+	}
+	d.granted++
+	w := &worker{id: cluster.AgentID("agent-" + strconv.Itoa(d.granted)), grant: g, leave: make(chan struct{}), gone: make(chan struct{})}
+	d.agents[w.id], d.byID[g.Container] = w, w
+	d.workers.Go(func() { d.run(w) })
+}
+
+// rejected tells that YARN will not grant such containers.
+func (d *Driver) rejected(_ book.Key, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return
+	}
+	d.wg.Go(func() {
+		d.env.Refused(fmt.Sprintf("YARN refuses containers of %d MB and %d cores: %v", d.cfg.MemoryMB, d.cfg.VCores, err))
+	})
+}
+
+// run is the goroutine of an agent.
+func (d *Driver) run(w *worker) {
+	host, _, err := net.SplitHostPort(w.grant.Node)
+	if err != nil {
+		host = w.grant.Node
+	}
+	d.env.Granted(w.id, cluster.ContainerID(w.grant.Container.String()), host)
+	if err := d.launch(w); err != nil {
+		d.session.Release(w.grant.Container)
+		d.mu.Lock()
+		d.over(w, err.Error(), true)
+		d.mu.Unlock()
+	}
+	select {
+	case <-w.gone:
+	case <-w.leave:
+		d.bringDown(w)
+	}
+	d.mu.Lock()
+	delete(d.agents, w.id)
+	exit := appmaster.AgentExit{Agent: w.id, Reason: w.reason, Blame: w.blame}
+	d.mu.Unlock()
+	d.env.Exited(exit)
+}
+
+// launch starts the agent, unless it is to go already.
+func (d *Driver) launch(w *worker) error {
+	select {
+	case <-w.leave:
+		return errors.New("it was not needed any more")
+	case <-w.gone:
+		return nil
+	default:
+	}
+	secrets, err := d.env.Secrets(w.id, cluster.ContainerID(w.grant.Container.String()))
+	if err != nil {
+		return err
+	}
+	secrets.Files = map[string][]byte{}
+	for name, from := range d.cfg.Files {
+		if secrets.Files[name], err = os.ReadFile(from); err != nil {
+			return fmt.Errorf("cannot read what agents get: %w", err)
+		}
+	}
+	data, err := json.Marshal(secrets)
+	if err != nil {
+		return fmt.Errorf("cannot encode the secrets of %s: %w", w.id, err)
+	}
+	creds := d.cfg.Credentials
+	creds.Secrets = append(creds.Secrets[:len(creds.Secrets):len(creds.Secrets)], token.Secret{Name: SecretName, Value: data})
+	return d.nodes.Start(d.life, nm.Launch{Container: w.grant.Container, Node: w.grant.Node, Token: w.grant.Token,
+		Command: d.cfg.Command, Env: d.cfg.Env, Resources: d.cfg.Resources, Credentials: creds})
+}
+
+// bringDown ends an agent that shall go: the NodeManager sends it SIGTERM and soon SIGKILL; if that can't be reached, the
+// ResourceManager takes the container back.
+func (d *Driver) bringDown(w *worker) {
+	ctx, cancel := context.WithTimeout(d.life, d.cfg.Grace)
+	defer cancel()
+	d.mu.Lock()
+	lost := w.lost
+	d.mu.Unlock()
+	if !lost {
+		if err := d.nodes.Stop(ctx, w.grant.Node, w.grant.Container); err != nil {
+			d.log.Warn("cannot stop an agent, giving its container back", "agent", w.id, "err", err)
+			d.session.Release(w.grant.Container)
+		}
+	}
+	select {
+	case <-w.gone:
+		return
+	case <-ctx.Done():
+	}
+	d.session.Release(w.grant.Container)
+	d.mu.Lock()
+	d.over(w, "its container was given back", false)
+	d.mu.Unlock()
+}
+
+// Stop implements appmaster.Driver. The session with YARN goes on until Finish or Close.
+func (d *Driver) Stop(ctx context.Context) {
+	d.mu.Lock()
+	d.stopped = true
+	d.want()
+	for _, w := range d.agents {
+		d.sendAway(w, false)
+	}
+	d.mu.Unlock()
+	unhook := context.AfterFunc(ctx, d.end)
+	d.workers.Wait()
+	unhook()
+	d.end()
+	d.wg.Wait()
+}
+
+// Finish unregisters the application with its final status. It comes after Stop.
+func (d *Driver) Finish(ctx context.Context, status pb.FinalApplicationStatusProto, diagnostics string) error {
+	d.mu.Lock()
+	d.finished = true
+	d.mu.Unlock()
+	err := d.session.Finish(ctx, status, diagnostics, d.cfg.Master.TrackingURL)
+	d.Close()
+	return err
+}
+
+// Close ends the session with YARN, without unregistering if Finish did not.
+func (d *Driver) Close() {
+	d.mu.Lock()
+	d.finished = true
+	d.mu.Unlock()
+	d.end()
+	d.session.Close()
+	d.nodes.Close()
+}
