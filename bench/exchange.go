@@ -32,8 +32,11 @@ type ExchangeOptions struct {
 	Parallelism int           // producers in this process and consumers in the other; 0: 1
 	Partitioner string        // "rebalance" or "hash"; "": rebalance
 	Duration    time.Duration // measured, after a warm-up; 0: 5 s
-	TLS         bool          // mutual TLS, beside a raw loop without
-	Executable  string        // program to start as the peer; "": this one
+	TLS         bool          // mutual TLS, of the raw loop beside it too
+	// As in netstack.Config.
+	Compression string
+	Checksum    bool
+	Executable  string // program to start as the peer; "": this one
 
 	// As in netstack.Config, for both ends.
 	SegmentBytes, ExclusivePerChannel, FloatingPerGate, MaxPerChannel, MaxPerSubpartition int
@@ -278,7 +281,7 @@ func ExchangePeer(ctx context.Context) error {
 	case roleConsumer:
 		return consume(ctx, cfg, in)
 	case roleRaw:
-		return rawPeer(cfg.Addr)
+		return rawPeer(cfg)
 	default:
 		return fmt.Errorf("unknown role %q in %s", role, RoleEnv)
 	}

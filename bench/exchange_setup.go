@@ -27,6 +27,7 @@ func newStack(cfg peerConfig, identity string) (*netstack.Stack, error) {
 		Identity: identity, Auth: netstack.Auth{Key: cfg.Key}, MemorySegments: max(2048, 4*n*n+64*n),
 		SegmentBytes: o.SegmentBytes, ExclusivePerChannel: o.ExclusivePerChannel, FloatingPerGate: o.FloatingPerGate,
 		MaxPerChannel: o.MaxPerChannel, MaxPerSubpartition: o.MaxPerSubpartition,
+		Compression: o.Compression, Checksum: o.Checksum,
 	}
 	if cfg.Cert != nil {
 		pair, err := cfg.Cert.config()
@@ -83,14 +84,24 @@ const (
 	rawLongest = 3 * time.Second
 )
 
-// runRaw writes to another process over one plain connection, 32 KiB at a time.
+// runRaw writes to another process over one connection, 32 KiB at a time; by crypto/tls with the TLS option.
 func runRaw(ctx context.Context, o ExchangeOptions, res *ExchangeResult) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	p, err := startPeer(ctx, o, roleRaw, peerConfig{Addr: l.Addr().String()})
+	cfg := peerConfig{Addr: l.Addr().String()}
+	var pair *netstack.TLS
+	if o.TLS {
+		if cfg.Cert, err = newKeyPair(); err != nil {
+			return err
+		}
+		if pair, err = cfg.Cert.config(); err != nil {
+			return err
+		}
+	}
+	p, err := startPeer(ctx, o, roleRaw, cfg)
 	if err != nil {
 		return err
 	}
@@ -98,6 +109,9 @@ func runRaw(ctx context.Context, o ExchangeOptions, res *ExchangeResult) error {
 	nc, err := l.Accept()
 	if err != nil {
 		return err
+	}
+	if pair != nil {
+		nc = tls.Server(nc, pair.Server)
 	}
 	defer nc.Close()
 	buf := make([]byte, rawChunk)
@@ -126,10 +140,18 @@ func runRaw(ctx context.Context, o ExchangeOptions, res *ExchangeResult) error {
 }
 
 // rawPeer reads all that comes and counts it. (The mark's Records are bytes here.)
-func rawPeer(addr string) error {
-	nc, err := net.Dial("tcp", addr)
+func rawPeer(cfg peerConfig) error {
+	nc, err := net.Dial("tcp", cfg.Addr)
 	if err != nil {
 		return err
+	}
+	if cfg.Cert != nil {
+		pair, err := cfg.Cert.config()
+		if err != nil {
+			return err
+		}
+		pair.Client.ServerName = "127.0.0.1"
+		nc = tls.Client(nc, pair.Client)
 	}
 	defer nc.Close()
 	buf := make([]byte, rawChunk)

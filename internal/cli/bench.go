@@ -14,12 +14,12 @@ func (s *session) benchCommand() *cobra.Command {
 		Use: "bench", Short: "Measure Heddle against what this machine can do",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(fmt.Errorf("there is no benchmark %q", args[0]), "there is: heddle bench exchange")
+				return usage(fmt.Errorf("there is no benchmark %q", args[0]), "there are: heddle bench exchange, heddle bench kafka")
 			}
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(s.benchExchangeCommand())
+	cmd.AddCommand(s.benchExchangeCommand(), s.benchKafkaCommand())
 	return cmd
 }
 
@@ -39,6 +39,7 @@ that jobs use, and verify every one; then run a raw TCP loop between the same pr
 			x := exchangeConfig(c)
 			o.SegmentBytes, o.ExclusivePerChannel, o.FloatingPerGate = x.SegmentBytes, x.ExclusivePerChannel, x.FloatingPerGate
 			o.MaxPerChannel, o.MaxPerSubpartition = x.MaxPerChannel, x.MaxPerSubpartition
+			o.Compression, o.Checksum = x.Compression, x.Checksum
 			o.Executable, o.Parallelism, o.TLS = s.env.Executable, c.Int("parallelism"), c.Bool("exchange.tls") || o.TLS
 			res, err := bench.Exchange(cmd.Context(), o)
 			if err != nil {
@@ -61,7 +62,12 @@ func (s *session) printExchange(r bench.ExchangeResult, asJSON bool) error {
 	}
 	const line = "%-10s %8.1f M records/s  %8.1f MB/s  %7.1f ns CPU/record  %6.3f allocations/record\n"
 	_, err := fmt.Fprintf(s.env.Stdout, line, "exchange", r.RecordsPerSecond/1e6, r.BytesPerSecond/1e6, r.CPUNsPerRecord, r.AllocsPerRecord)
-	_, err2 := fmt.Fprintf(s.env.Stdout, "%-10s %8.1f M records/s  %8.1f MB/s\n", "raw TCP", r.RawBytesPerSecond/float64(r.RecordSize)/1e6, r.RawBytesPerSecond/1e6)
+	raw := "raw TCP"
+	if r.TLS {
+		raw = "raw TLS"
+	}
+	_, err2 := fmt.Fprintf(s.env.Stdout, "%-10s %8.1f M records/s  %8.1f MB/s  %7.1f ns CPU/record\n", raw,
+		r.RawBytesPerSecond/float64(r.RecordSize)/1e6, r.RawBytesPerSecond/1e6, r.RawCPUNsPerKB*float64(r.RecordSize)/1000)
 	_, err3 := fmt.Fprintf(s.env.Stdout, "ratio      %8.2f (%d records of %d bytes verified, parallelism %d, %s)\n",
 		r.BytesPerSecond/r.RawBytesPerSecond, r.Records, r.RecordSize, r.Parallelism, r.Partitioner)
 	return errors.Join(err, err2, err3)
