@@ -53,7 +53,7 @@ func newBench(t *testing.T) *bench {
 	}
 	t.Cleanup(x.rm.Close)
 	x.open(t)
-	x.store(t)
+	x.exe = x.store(t, "testam")
 	return x
 }
 
@@ -85,10 +85,12 @@ func (x *bench) open(t *testing.T) {
 	t.Cleanup(func() { _ = x.fs.Close() })
 }
 
-func (x *bench) store(t *testing.T) {
-	exe := testbed.BuildProgram(t, x.bed, "./itest/yarn/testam", "testam")
+// store puts one of the test's programs into the user's folder.
+func (x *bench) store(t *testing.T, name string) yarnclient.LocalResource {
+	t.Helper()
+	exe := testbed.BuildProgram(t, x.bed, "./itest/yarn/"+name, name)
 	start := time.Now()
-	info, err := x.fs.Upload(t.Context(), x.fs.Home()+"/testam", 0o700, func() (io.ReadCloser, error) { return os.Open(exe) }, nil)
+	info, err := x.fs.Upload(t.Context(), x.fs.Home()+"/"+name, 0o700, func() (io.ReadCloser, error) { return os.Open(exe) }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,7 @@ func (x *bench) store(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.exe = yarnclient.LocalResource{Name: "testam", URI: def.URI + info.Path, Visibility: yarnclient.Private, Size: info.Size, Modified: info.Modified}
+	return yarnclient.LocalResource{Name: name, URI: def.URI + info.Path, Visibility: yarnclient.Private, Size: info.Size, Modified: info.Modified}
 }
 
 // submit submits the test master, which runs a command in two containers.
@@ -168,6 +170,7 @@ func TestCluster(t *testing.T) {
 	t.Run("restart", x.testRestart)
 	t.Run("kill", x.testKill)
 	t.Run("refusals", x.testRefusals)
+	t.Run("job", x.testJob)
 }
 
 func (x *bench) testFiles(t *testing.T) {
@@ -348,4 +351,50 @@ func (x *bench) testRefusals(t *testing.T) {
 	if _, err := x.rm.App(t.Context(), attemptOf(yarnclient.NewApp{}, 0).App); !yarnclient.IsUnknown(err) {
 		t.Errorf("an application that is not: %v", err)
 	}
+}
+
+// testJob runs a job of Heddle with agents in containers, and checks its result.
+func (x *bench) testJob(t *testing.T) {
+	exe := x.store(t, "testjob")
+	out := x.bed.Dir("out")
+	app, err := x.rm.NewApplication(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lines = 200000
+	start := time.Now()
+	err = x.rm.Submit(t.Context(), &yarnclient.Submission{
+		ID: app.ID, Name: "numbers", Type: "HEDDLE", Resource: yarnclient.Resource{MemoryMB: 256, VCores: 1}, MaxAttempts: 1,
+		Command: "./testjob 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr", Resources: []yarnclient.LocalResource{exe},
+		Env: map[string]string{"RM_ADDR": x.h.RMSched, "LINES": fmt.Sprint(lines), "OUT": out, "EXE": exe.URI, "EXE_SIZE": fmt.Sprint(exe.Size), "EXE_MODIFIED": fmt.Sprint(exe.Modified.UnixMilli())},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := x.await(t, app, "is over", func(a yarnclient.App) bool { return a.State == yarnclient.StateFinished })
+	if a.FinalStatus != "SUCCEEDED" || a.Diagnostics != "the job finished" {
+		t.Fatalf("at the end: %+v\n%s", a, x.logs())
+	}
+	t.Logf("%d lines in %v from submission", lines, time.Since(start).Round(10*time.Millisecond))
+	parts, err := filepath.Glob(filepath.Join(out, "part-*"))
+	if err != nil || len(parts) != 4 {
+		t.Fatalf("parts %v, %v", parts, err)
+	}
+	seen := map[string]bool{}
+	for _, p := range parts {
+		data, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range strings.Fields(string(data)) {
+			if seen[l] {
+				t.Fatalf("%s occurs twice", l)
+			}
+			seen[l] = true
+		}
+	}
+	if len(seen) != lines || !seen["0"] || !seen[fmt.Sprint(lines-1)] {
+		t.Errorf("%d different lines, want %d", len(seen), lines)
+	}
+	x.gone(t)
 }
