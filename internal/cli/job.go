@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
 	"github.com/heddle-stream/heddle/internal/jobspec"
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ func (s *session) loadJob(args []string, c *conf.Config) (*heddle.Job, []byte, e
 
 // parseJob makes a job of a job file's text.
 func parseJob(name string, data []byte, c *conf.Config) (*heddle.Job, error) {
-	job, err := jobspec.Load(name, data, jobspec.Options{Timezone: c.Text("timezone")})
+	job, err := jobspec.Load(name, data, jobspec.Options{Timezone: c.Text("timezone"), MaxParallelism: c.Int("max-parallelism")})
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -61,11 +62,30 @@ func compileOptions(c *conf.Config) jobgraph.Options {
 
 // compile checks the job and cuts it into vertices.
 func compile(job *heddle.Job, c *conf.Config) (*jobgraph.Graph, error) {
+	if err := tooParallel(job.Graph(), c); err != nil {
+		return nil, err
+	}
 	g, err := jobgraph.Compile(job.Graph(), compileOptions(c))
 	if err != nil {
 		return nil, usage(err)
 	}
 	return g, nil
+}
+
+// tooParallel reports a parallelism of the whole job beyond its maximum once, and where it comes from, not for every operator.
+func tooParallel(g *flow.Graph, c *conf.Config) error {
+	par, where := g.Parallelism, "of the job"
+	if v, ok := c.Value("parallelism"); par == 0 && ok {
+		par, where = c.Int("parallelism"), "("+v.Origin()+")"
+	}
+	most, hint := g.MaxParallelism, "lower the one or raise the other"
+	if most == 0 {
+		most, hint = c.Int("max-parallelism"), fmt.Sprintf("lower it, or set --max-parallelism %d", par)
+	}
+	if par <= most || most <= 0 || par > jobgraph.MaxKeyGroups {
+		return nil
+	}
+	return usage(fmt.Errorf("parallelism %d %s is more than the max parallelism %d", par, where, most), hint)
 }
 
 func (s *session) planCommand() *cobra.Command {

@@ -143,6 +143,16 @@ func TestRunRefusesAnotherGraph(t *testing.T) {
 	w.start("run").expect(5, "the ApplicationMaster builds another job graph than the client")
 }
 
+func TestRunTooParallel(t *testing.T) {
+	w := newWorld(t)
+	in := w.start("plan", w.endless(), "--parallelism", "200")
+	in.expect(2, "parallelism 200 (flag --parallelism) is more than the max parallelism 128", "set --max-parallelism 200")
+	if n := strings.Count(in.stderr.String(), "\n"); n != 2 {
+		t.Errorf("%d lines for one mistake:\n%s", n, &in.stderr)
+	}
+	w.start("plan", w.endless(), "--timezone", "Europe/Berln").expect(2, `did you mean "Europe/Berlin"?`)
+}
+
 func TestRunNeedsTooMuch(t *testing.T) {
 	w := newWorld(t)
 	w.start("run", w.endless(), "--parallelism", "5", "--agents.max", "2").expect(3, "needs 5 slots, but at most 2 agents of 2 slots", "--agents.max 3")

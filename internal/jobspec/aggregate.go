@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/jobspec/row"
@@ -41,7 +42,11 @@ type aggregate struct {
 // parseAggregate reads an aggregate such as sum(amount * 2). It returns nil after reporting what is wrong.
 func parseAggregate(doc *strict.Document, sc scope, name string, src strict.Text) *aggregate {
 	fn, arg, ok := src.Call()
-	if !ok {
+	switch {
+	case ok && !balanced(arg.Value) || !ok && startsWithAggregate(src.Value):
+		doc.Failf(src.Place(), "%s takes one aggregate: give each a column of its own, and compute with them in a set after the window", name)
+		return nil
+	case !ok:
 		doc.Failf(src.Place(), "%s needs an aggregate, such as count() or sum(amount), not %s", name, src.Value)
 		return nil
 	}
@@ -76,6 +81,36 @@ func parseAggregate(doc *strict.Document, sc scope, name string, src strict.Text
 		a.typ = a.arg.typ
 	}
 	return a
+}
+
+// balanced reports whether no bracket of an argument closes one that was opened before it: in sum(a) / count() the
+// text from the first bracket to the last is none.
+func balanced(arg string) bool {
+	depth, quote := 0, rune(0)
+	for _, r := range arg {
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case strings.ContainsRune("\"'`", r):
+			quote = r
+		case r == '(':
+			depth++
+		case r == ')':
+			if depth--; depth < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// startsWithAggregate reports whether a text begins with a call of an aggregate.
+func startsWithAggregate(text string) bool {
+	name, _, ok := strings.Cut(text, "(")
+	_, known := aggNames[strings.TrimSpace(name)]
+	return ok && known
 }
 
 // numeric is the check of what sum and avg add up.

@@ -81,14 +81,22 @@ func (e *expression) wantType(doc *strict.Document, src strict.Text, want ...row
 	if e.typ == row.AnyType || slices.Contains(want, e.typ) {
 		return true
 	}
-	doc.Failf(src.Place(), "%s needs a %s, but %s is a %s", e.field, joinTypes(want), src.Value, e.typ)
+	doc.Failf(src.Place(), "%s needs %s, but %s is %s", e.field, joinTypes(want), src.Value, article(e.typ))
 	return false
+}
+
+// article is the type with its article.
+func article(t row.Type) string {
+	if strings.IndexByte("aeiou", t[0]) >= 0 {
+		return "an " + string(t)
+	}
+	return "a " + string(t)
 }
 
 func joinTypes(ts []row.Type) string {
 	s := make([]string, len(ts))
 	for i, t := range ts {
-		s[i] = string(t)
+		s[i] = article(t)
 	}
 	return strings.Join(s, " or ")
 }
@@ -191,6 +199,9 @@ func failExpr(doc *strict.Document, sc scope, src strict.Text, err error) {
 	if name, ok := strings.CutPrefix(msg, "unknown name "); ok {
 		doc.Failf(at, "unknown column %q%s", name, strict.Suggest(name, sc.schema.Names()))
 		return
+	}
+	if msg == `unexpected token Operator("=")` {
+		msg = "use == to compare"
 	}
 	doc.Failf(at, "bad expression: %s", msg)
 }

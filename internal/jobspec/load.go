@@ -1,16 +1,19 @@
 package jobspec
 
 import (
+	"errors"
 	"path/filepath"
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
 	"github.com/heddle-stream/heddle/internal/jobspec/strict"
 )
 
 // Options is what a file may leave to the configuration.
 type Options struct {
-	Timezone string // IANA name for a file without timezone; "" sets none
+	Timezone       string // IANA name for a file without timezone; "" sets none
+	MaxParallelism int    // for a file without max_parallelism; 0: not known
 }
 
 // Load makes a job of a file. name is for errors. An error about the file is a *strict.Error: it has everything that is wrong with it.
@@ -56,10 +59,11 @@ func (p *planner) build() (*heddle.Job, error) {
 func check(name string, data []byte, opts Options) (*planner, error) {
 	p := &planner{name: filepath.Base(name), file: &jobFile{}, streams: map[string]*stream{}, sinks: map[string]*sinkNode{}}
 	p.doc = strict.Decode(name, data, p.file)
+	p.limits(opts)
 	if opts.Timezone != "" {
 		var err error
 		if p.zone, err = flow.LoadZone(opts.Timezone); err != nil {
-			return nil, err
+			return nil, errors.New(UnknownZone(opts.Timezone))
 		}
 	}
 	if p.file.Timezone.IsSet() {
@@ -79,4 +83,41 @@ func check(name string, data []byte, opts Options) (*planner, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// limits reports a parallelism that is more than max_parallelism, where it stands.
+func (p *planner) limits(opts Options) {
+	f, most, hint := p.file, opts.MaxParallelism, "; lower it, or set max_parallelism"
+	if f.MaxParallelism.IsSet() {
+		most, hint = f.MaxParallelism.Value, "; lower the one or raise the other"
+		if most > jobgraph.MaxKeyGroups {
+			p.doc.Failf(f.MaxParallelism.Place(), "max_parallelism can be at most %d", jobgraph.MaxKeyGroups)
+			return
+		}
+	}
+	all := []strict.Int{f.Parallelism}
+	if f.Source != nil {
+		all = append(all, f.Source.Parallelism)
+	}
+	if f.Sources != nil {
+		for _, e := range f.Sources.Entries {
+			all = append(all, e.Value.Parallelism)
+		}
+	}
+	for _, s := range f.Steps {
+		all = append(all, s.Parallelism)
+	}
+	if f.Sink != nil {
+		all = append(all, f.Sink.Parallelism)
+	}
+	if f.Sinks != nil {
+		for _, e := range f.Sinks.Entries {
+			all = append(all, e.Value.Parallelism)
+		}
+	}
+	for _, n := range all {
+		if n.IsSet() && most > 0 && n.Value > most {
+			p.doc.Failf(n.Place(), "parallelism %d is more than max_parallelism, %d%s", n.Value, most, hint)
+		}
+	}
 }

@@ -168,7 +168,7 @@ func (p *planner) sink(ref strict.String) *sinkNode {
 func location(doc *strict.Document, name strict.String) *time.Location {
 	loc, err := flow.LoadZone(name.Value)
 	if err != nil {
-		doc.Failf(name.Place(), "unknown time zone %q: names are those of IANA, such as Europe/Berlin or UTC", name.Value)
+		doc.Failf(name.Place(), "%s", UnknownZone(name.Value))
 		return nil
 	}
 	return loc

@@ -186,7 +186,7 @@ func (n *sourceNode) checkEventTime(p *planner) {
 			p.doc.Failf(unit.Place(), "column %s is a time, which has no unit", col.Value)
 		}
 	default:
-		p.doc.Failf(col.Place(), "event_time needs a time, a string or a number, but column %s is a %s", col.Value, t)
+		p.doc.Failf(col.Place(), "event_time needs a time, a string or a number, but column %s is %s", col.Value, article(t))
 	}
 }
 

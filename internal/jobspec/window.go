@@ -127,8 +127,10 @@ func (n *windowNode) check(p *planner) {
 func (n *windowNode) windows(p *planner, w *window) {
 	zone := p.file.Timezone
 	if w.Timezone.IsSet() {
-		zone = w.Timezone
-		location(p.doc, zone)
+		if zone = w.Timezone; location(p.doc, zone) == nil {
+			n.spec.Kind = flow.CalendarWindow
+			return
+		}
 	}
 	s := &n.spec
 	s.Offset, s.Lateness, s.Processing = w.Offset.Value, w.Lateness.Value, w.Time.Value == "processing"
@@ -160,9 +162,27 @@ func (n *windowNode) windows(p *planner, w *window) {
 		p.doc.Failf(w.Global.Place(), "global can only be true")
 	}
 	n.unused(p, w)
-	if err := s.Check(); err != nil {
-		p.doc.Failf(w.Place(), "%v", err)
+	if w.Slide.IsSet() && w.Sliding.IsSet() && s.Slide > s.Size {
+		p.doc.Failf(w.Slide.Place(), "slide is longer than the windows: the records between them would be in none")
 	}
+	if err := s.Check(); err != nil {
+		p.doc.Failf(spanPlace(w), "%v", err)
+	}
+}
+
+// spanPlace is where what a check of the windows complains of stands: the value that has to be in whole milliseconds, or the window.
+func spanPlace(w *window) strict.Place {
+	for _, d := range []strict.Duration{w.Tumbling, w.Sliding, w.Slide, w.Session, w.Offset, w.Lateness} {
+		if d.IsSet() && d.Value%time.Millisecond != 0 {
+			return d.Place()
+		}
+	}
+	for _, d := range []strict.Duration{w.Lateness, w.Offset} {
+		if d.IsSet() {
+			return d.Place()
+		}
+	}
+	return w.Place()
 }
 
 var calendarUnits = map[string]flow.CalendarUnit{"day": flow.Day, "week": flow.Week, "month": flow.Month, "quarter": flow.Quarter, "year": flow.Year}

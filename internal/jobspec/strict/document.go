@@ -1,12 +1,14 @@
 package strict
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -29,9 +31,14 @@ type Document struct {
 // Decode reads data into the struct that into points to. What is wrong is found in the result's Err;
 // fields that were right are filled in all the same, so that the caller can look for more.
 func Decode(name string, data []byte, into any) *Document {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // a byte order mark, as some editors write it
 	d := &Document{name: name, lines: strings.Split(string(data), "\n")}
 	if len(data) > MaxBytes {
 		d.Failf(Place{Line: 1, Column: 1}, "file is larger than %d bytes", MaxBytes)
+		return d
+	}
+	if !utf8.Valid(data) {
+		d.notUTF8()
 		return d
 	}
 	if line := d.tooDeep(); line > 0 {
@@ -46,6 +53,18 @@ func Decode(name string, data []byte, into any) *Document {
 	ast.Walk(anchorCollector(dec.anchors), body)
 	dec.value(body, reflect.ValueOf(into).Elem(), "the job")
 	return d
+}
+
+// notUTF8 reports the first byte that is not of UTF-8.
+func (d *Document) notUTF8() {
+	for i, line := range d.lines {
+		for at, r := range line {
+			if _, n := utf8.DecodeRuneInString(line[at:]); r == utf8.RuneError && n == 1 {
+				d.Failf(Place{Line: i + 1, Column: utf8.RuneCountInString(line[:at]) + 1, Width: 1}, "the file is not UTF-8: there is a byte 0x%02x here; save it as UTF-8", line[at])
+				return
+			}
+		}
+	}
 }
 
 // Failf records a problem at a place.
