@@ -32,36 +32,6 @@ type DeadRecord struct {
 	Value    []byte // a message's bytes, where it could not be decoded; else nil
 }
 
-// maxShown bounds how much of a record an error shows.
-const maxShown = 200
-
-// show prints a record for an error or a dead letter.
-func show(rec any, limit int) string {
-	var s string
-	switch v := rec.(type) {
-	case string:
-		s = strconv.Quote(v[:min(len(v), limit)])
-	case []byte:
-		s = strconv.Quote(string(v[:min(len(v), limit)]))
-	default:
-		s = safePrint(rec)
-	}
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
-}
-
-// safePrint prints v; a String or Error method that panics is no reason to.
-func safePrint(v any) (s string) {
-	defer func() {
-		if recover() != nil {
-			s = fmt.Sprintf("(%T that can't be printed)", v)
-		}
-	}()
-	return fmt.Sprintf("%+v", v)
-}
-
 // Title is how the operator is called in errors: its name, or kind and id.
 func (n *Node) Title() string {
 	if n.Name != "" {
