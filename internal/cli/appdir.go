@@ -30,6 +30,9 @@ const (
 	lockFile   = "lock"           // locked as long as client or ApplicationMaster live
 )
 
+// unnamedPrefix is before the id in the name of a directory that is being made.
+const unnamedPrefix = "new-"
+
 // keptFailures is how many directories of ended applications stay in the state directory.
 const keptFailures = 10
 
@@ -61,46 +64,88 @@ type secrets struct {
 	Job     string            `json:"job"`               // fingerprint of the graph that the client built
 }
 
-// stateDir is where the applications of this host live.
-func (s *session) stateDir(c *conf.Config) string {
+// stateDir is where the applications of this host live. The last resort, in the directory of temporary files,
+// where anybody can make anything, is made here if it is not there, and must be this user's alone.
+func (s *session) stateDir(c *conf.Config) (string, error) {
 	if dir := c.Text("state-dir"); dir != "" {
-		return dir
+		return dir, nil
 	}
 	if dir := s.env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "heddle")
+		return filepath.Join(dir, "heddle"), nil
 	}
 	if home := s.env.Getenv("HOME"); home != "" {
-		return filepath.Join(home, ".local", "state", "heddle")
+		return filepath.Join(home, ".local", "state", "heddle"), nil
 	}
-	return filepath.Join(os.TempDir(), "heddle-"+strconv.Itoa(os.Getuid()))
+	dir := filepath.Join(os.TempDir(), "heddle-"+strconv.Itoa(os.Getuid()))
+	if err := ownDir(dir); err != nil {
+		return "", precondition(fmt.Errorf("cannot use %s as the state directory: %w", dir, err), "set another with --state-dir DIR, or set HOME")
+	}
+	return dir, nil
+}
+
+// ownDir makes a directory if there is none, and refuses one that another user could have made or may change.
+func ownDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return errors.New("it is not a directory")
+	case ok && int(stat.Uid) != os.Getuid():
+		return fmt.Errorf("it belongs to user %d, not to user %d", stat.Uid, os.Getuid())
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("others may write to it (mode %04o)", info.Mode().Perm())
+	}
+	return nil
 }
 
 // createApp makes the directory of a new application and locks it.
 // The lock is held until the returned file, and every copy a child has of it, is closed.
+//
+// The directory gets its name when it is locked: nobody who lists or prunes ever sees it otherwise.
 func createApp(stateDir string, now time.Time) (appDir, *os.File, error) {
+	const hint = "set another state directory with --state-dir DIR"
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
-		return appDir{}, nil, precondition(fmt.Errorf("cannot create the state directory: %w", err), "set another with --state-dir DIR")
+		return appDir{}, nil, precondition(fmt.Errorf("cannot create the state directory: %w", err), hint)
 	}
 	var random [4]byte
 	rand.Read(random[:])
 	id := fmt.Sprintf("heddle-%d-%s", now.Unix(), hex.EncodeToString(random[:]))
 	path, err := filepath.Abs(filepath.Join(stateDir, id))
 	if err != nil {
-		return appDir{}, nil, err
+		return appDir{}, nil, precondition(fmt.Errorf("cannot create the application's directory: %w", err), hint)
 	}
-	a := appDir{id, path}
-	if err := os.Mkdir(path, 0o700); err != nil {
-		return appDir{}, nil, precondition(fmt.Errorf("cannot create the application's directory: %w", err), "set another state directory with --state-dir DIR")
+	unnamed := filepath.Join(filepath.Dir(path), unnamedPrefix+id)
+	if err := os.Mkdir(unnamed, 0o700); err != nil {
+		return appDir{}, nil, precondition(fmt.Errorf("cannot create the application's directory: %w", err), hint)
 	}
-	lock, err := os.OpenFile(a.file(lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := lockDir(unnamed)
 	if err == nil {
-		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err = os.Rename(unnamed, path); err == nil {
+			return appDir{id, path}, lock, nil
+		}
+		lock.Close()
 	}
+	os.RemoveAll(unnamed)
+	return appDir{}, nil, precondition(fmt.Errorf("cannot create the application's directory: %w", err), hint)
+}
+
+// lockDir locks an application's directory that nobody else knows.
+func lockDir(path string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		os.RemoveAll(path)
-		return appDir{}, nil, fmt.Errorf("cannot lock %s: %w", a.file(lockFile), err)
+		return nil, err
 	}
-	return a, lock, nil
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("cannot lock %s: %w", lock.Name(), err)
+	}
+	return lock, nil
 }
 
 // alive reports whether the application's client or ApplicationMaster lives: whether its directory is locked.
@@ -172,7 +217,7 @@ func listApps(stateDir string) ([]appDir, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot list applications: %w", err)
+		return nil, precondition(fmt.Errorf("cannot list applications: %w", err), "set another state directory with --state-dir DIR")
 	}
 	var apps []appDir
 	for _, e := range entries {
@@ -225,6 +270,15 @@ func prune(stateDir string) {
 		}
 		if kept++; kept > keptFailures {
 			os.RemoveAll(a.path)
+		}
+	}
+	unnamed, err := filepath.Glob(filepath.Join(stateDir, unnamedPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, path := range unnamed { // of clients that died while they made it
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > time.Minute {
+			os.RemoveAll(path)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -69,7 +70,11 @@ func (s *session) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			apps, err := listApps(s.stateDir(c))
+			dir, err := s.stateDir(c)
+			if err != nil {
+				return err
+			}
+			apps, err := listApps(dir)
 			if err != nil {
 				return err
 			}
@@ -223,7 +228,7 @@ func (s *session) cancel(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		if err := s.onlyOne(s.stateDir(c)); err != nil {
+		if err := s.onlyOne(filepath.Dir(app.path)); err != nil {
 			return err
 		}
 	}

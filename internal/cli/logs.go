@@ -46,7 +46,11 @@ func (s *session) appArg(args []string) (appDir, error) {
 	if len(args) > 0 {
 		name = args[0]
 	}
-	return findApp(s.stateDir(c), name)
+	dir, err := s.stateDir(c)
+	if err != nil {
+		return appDir{}, err
+	}
+	return findApp(dir, name)
 }
 
 func maxArgs(n int) cobra.PositionalArgs {

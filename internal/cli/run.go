@@ -126,7 +126,10 @@ func prints(plan *jobgraph.Graph) bool {
 
 // startApplication writes the directory of a new application and starts its ApplicationMaster.
 func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text []byte, attached bool) (*running, error) {
-	stateDir := s.stateDir(c)
+	stateDir, err := s.stateDir(c)
+	if err != nil {
+		return nil, err
+	}
 	app, lock, err := createApp(stateDir, time.Now())
 	if err != nil {
 		return nil, err
@@ -141,5 +144,5 @@ func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text []
 		}
 	}
 	os.RemoveAll(app.path)
-	return nil, err
+	return nil, precondition(err) // a full disk, or one file or process too many
 }
