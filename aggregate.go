@@ -22,10 +22,12 @@ func Sum[T any, N Number](of func(T) N) Aggregator[T, N, N] { return flow.Sum(of
 // Avg is the arithmetic mean of what of takes from each record; 0 of none.
 func Avg[T any, N Number](of func(T) N) Aggregator[T, flow.AvgAcc, float64] { return flow.Avg(of) }
 
-// Min is the least of what of takes from each record; the zero value of none.
+// Min is the least of what of takes from each record; the zero value of none. A NaN is less than any number (as for cmp.Compare),
+// so it is what comes out if there is one.
 func Min[T any, V cmp.Ordered](of func(T) V) Aggregator[T, flow.One[V], V] { return flow.Min(of) }
 
-// Max is the greatest of what of takes from each record; the zero value of none.
+// Max is the greatest of what of takes from each record; the zero value of none. A NaN is less than any number (as for cmp.Compare),
+// so it comes out only if there is nothing else.
 func Max[T any, V cmp.Ordered](of func(T) V) Aggregator[T, flow.One[V], V] { return flow.Max(of) }
 
 // First is what of takes from the first record to arrive; of sliding windows, from their first slide that has any.

@@ -76,14 +76,16 @@ func (p pickAgg[T, V]) Merge(into, from One[V]) One[V] {
 }
 func (p pickAgg[T, V]) Result(acc One[V]) V { return acc.V }
 
-// Min is the least of what of takes from each record; the zero value of none.
+// Min is the least of what of takes from each record; the zero value of none. NaN is less than any number, as for cmp.Compare,
+// so the least of records with a NaN among them is NaN, in whatever order they come.
 func Min[T any, V cmp.Ordered](of func(T) V) Aggregator[T, One[V], V] {
-	return pickAgg[T, V]{of, func(have, other V) bool { return other < have }}
+	return pickAgg[T, V]{of, func(have, other V) bool { return cmp.Less(other, have) }}
 }
 
-// Max is the greatest of what of takes from each record; the zero value of none.
+// Max is the greatest of what of takes from each record; the zero value of none. NaN is less than any number, as for cmp.Compare,
+// so it is the greatest only where there is no number.
 func Max[T any, V cmp.Ordered](of func(T) V) Aggregator[T, One[V], V] {
-	return pickAgg[T, V]{of, func(have, other V) bool { return other > have }}
+	return pickAgg[T, V]{of, func(have, other V) bool { return cmp.Less(have, other) }}
 }
 
 // First is what of takes from the first record.

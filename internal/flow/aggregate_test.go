@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -129,6 +130,28 @@ func TestAggregators(t *testing.T) {
 		func(sum int64, rest string) string { return fmt.Sprint(sum, rest) }), func(es []event) string {
 		return fmt.Sprint(total(es), fmt.Sprint(keys(es), ns(es)))
 	})
+}
+
+// The order in which records come must not matter, even for floats that no order of Go's has.
+func TestMinMaxOfNaN(t *testing.T) {
+	nan, same := math.NaN(), func(f float64) float64 { return f }
+	for _, in := range [][]float64{{nan, 1, 2}, {2, nan, 1}, {2, 1, nan}, {nan, nan, 1, 2}} {
+		lo, hi := Min(same), Max(same)
+		a, b := lo.Zero(), hi.Zero()
+		for _, f := range in {
+			a, b = lo.Add(a, f), hi.Add(b, f)
+		}
+		if got := lo.Result(a); !math.IsNaN(got) {
+			t.Errorf("least of %v is %v, want NaN", in, got)
+		}
+		if got := hi.Result(b); got != 2 {
+			t.Errorf("greatest of %v is %v, want 2", in, got)
+		}
+	}
+	only := Max(same)
+	if got := only.Result(only.Add(only.Zero(), nan)); !math.IsNaN(got) {
+		t.Errorf("greatest of NaN alone is %v, want NaN", got)
+	}
 }
 
 // segmentEvents gives each record its strings from memory that is overwritten after the call, as a segment's may be.

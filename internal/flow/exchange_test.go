@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"testing"
@@ -226,6 +227,8 @@ func TestTypesThatCantBeSent(t *testing.T) {
 	}{
 		{TypeOf[hasMap](nil), "records of type flow.hasMap can't be sent between processes: field M.Tags is a map[string]string; give the type a codec (heddle.UseCodec)"},
 		{TypeOf[any](nil), "records of type interface {} can't be sent between processes: it is a interface {}; give the type a codec (heddle.UseCodec)"},
+		{TypeOf[netip.Addr](nil), "records of type netip.Addr can't be sent between processes: field z is a unique.Handle[net/netip.addrDetail]," +
+			" which means nothing in another process (netip.Addr holds one); give the type a codec (heddle.UseCodec)"},
 		{TypeOf[[]func()](nil), "records of type []func() can't be sent between processes: field [] is a func(); give the type a codec (heddle.UseCodec)"},
 		{TypeOf[list](nil), "records of type flow.list can't be sent between processes: field Next is a flow.list, which contains itself; give the type a codec (heddle.UseCodec)"},
 	} {

@@ -158,6 +158,9 @@ func (b *layoutBuilder) add(l *layout, t reflect.Type, off uintptr, at string) e
 		b.desc.WriteString("time;")
 		return nil
 	}
+	if isHandle(t) {
+		return b.refuse(t, at, ", which means nothing in another process (netip.Addr holds one)")
+	}
 	switch t.Kind() {
 	case reflect.String:
 		l.ops = append(l.ops, op{kind: opString, off: off})

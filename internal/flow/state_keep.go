@@ -12,6 +12,7 @@ import (
 //
 // It replaces strings, slices and, if deep, what pointers lead to by copies, also within structs, arrays and slices.
 // Maps, interfaces, functions and types with a codec of the author's are left alone: what they lead to was allocated for itself.
+// So are time.Time and unique.Handle, whose pointers are identities: a time with a copy of its zone is another time to ==.
 type keeper[T any] struct {
 	fn  keepFunc // nil: T holds no borrowed memory
 	old *T       // scratch, so that replace need not allocate
@@ -58,7 +59,7 @@ func (k keeper[T]) replaceKept(dst *T, v T) {
 // compile returns what copies the borrowed parts of a t, or nil. outer are the types around it, to end recursion:
 // a type that contains itself does so by a slice, pointer or map.
 func (c keepCompiler) compile(t reflect.Type, outer []reflect.Type) keepFunc {
-	if c.codecs.of(t) != nil {
+	if c.codecs.of(t) != nil || t == timeType || isHandle(t) {
 		return nil
 	}
 	for i, o := range outer {
@@ -80,6 +81,11 @@ func (c keepCompiler) compile(t reflect.Type, outer []reflect.Type) keepFunc {
 		return c.pointer(t.Elem(), outer)
 	}
 	return nil
+}
+
+// isHandle reports whether t is a unique.Handle.
+func isHandle(t reflect.Type) bool {
+	return t.PkgPath() == "unique" && strings.HasPrefix(t.Name(), "Handle[")
 }
 
 // recursive compiles t when it is first needed.

@@ -1,8 +1,10 @@
 package flow
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -96,5 +98,31 @@ func TestKeeperFollowsPointersWhenDeep(t *testing.T) {
 	mem[0] = 'X'
 	if p == v || string(p.Tag) != "alpha" {
 		t.Errorf("kept pointer after its source was overwritten: got %q", p.Tag)
+	}
+}
+
+// A time keeps its zone and an address its family: their pointers say which, and are compared.
+func TestKeeperLeavesIdentitiesAlone(t *testing.T) {
+	type stamped struct {
+		Name string
+		At   time.Time
+		From netip.Addr
+	}
+	v := stamped{Name: "a", At: time.Date(2026, 7, 1, 2, 3, 4, 0, time.FixedZone("X", 3600)), From: netip.MustParseAddr("10.1.2.3")}
+	v.At = v.At.In(time.Local)
+	kept := v
+	keeperOf[stamped](nil, true).keep(&kept)
+	if kept != v || kept.At.Location() != time.Local || !kept.From.Is4() {
+		t.Errorf("kept %v at %p, want %v at %p", kept, kept.At.Location(), v, v.At.Location())
+	}
+}
+
+func TestValueKeepsTheZoneOfATime(t *testing.T) {
+	zone := time.FixedZone("X", 3600)
+	at := time.Date(2026, 7, 1, 2, 3, 4, 0, zone)
+	var dst time.Time
+	keeperOf[time.Time](nil, true).replace(&dst, at)
+	if dst != at {
+		t.Errorf("got %v in %p, want %v in %p", dst, dst.Location(), at, zone)
 	}
 }
