@@ -60,7 +60,7 @@ func (c *common) fallible(s heddle.Stream[row.Row]) heddle.Stream[row.Row] {
 func policy(s heddle.Stream[row.Row], name string, e *onError, letters *sinkNode) heddle.Stream[row.Row] {
 	switch {
 	case letters != nil:
-		letters.feed(deadLetterRows(s.DeadLetters()).Name(name+" dead letters"), deadLetterSchema)
+		letters.feed(deadLetterRows(s.DeadLetters(), name).Name(name+" dead letters"), deadLetterSchema)
 	case e != nil && e.Policy.Value == "skip":
 		return s.OnError(heddle.SkipOnError)
 	}
@@ -72,14 +72,15 @@ var deadLetterSchema = row.Schema{Cols: []row.Column{
 	{Name: "step", Type: row.StringType}, {Name: "error", Type: row.StringType}, {Name: "record", Type: row.StringType},
 }}
 
-// deadLetterRows makes rows of dead letters. The record is the message as it was read, where there is one.
-func deadLetterRows(s heddle.Stream[heddle.DeadLetter]) heddle.Stream[row.Row] {
+// deadLetterRows makes rows of dead letters of the step, which may be more than the operator that failed.
+// The record is the message as it was read, where there is one.
+func deadLetterRows(s heddle.Stream[heddle.DeadLetter], step string) heddle.Stream[row.Row] {
 	return heddle.Map(s, func(d heddle.DeadLetter) row.Row {
 		record := d.Record
 		if d.Value != nil {
 			record = string(d.Value)
 		}
-		b := row.StringValue(d.Operator).Append(nil)
+		b := row.StringValue(step).Append(nil)
 		b = row.StringValue(d.Reason).Append(b)
 		return row.Row(row.StringValue(record).Append(b))
 	})

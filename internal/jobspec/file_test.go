@@ -81,3 +81,24 @@ func TestSchemaTypes(t *testing.T) {
 		}
 	}
 }
+
+// TestDeadLetterNamesStep has the step by the name of the file, whatever operators it is made of.
+func TestDeadLetterNamesStep(t *testing.T) {
+	got, err := runJob(t, `
+name: letters
+source: { generator: { count: 2, record: { n: n, s: string(n) } } }
+steps:
+  - key_by: s
+  - window: { global: true, aggregate: { sum: sum(10 % n) } }
+    name: byn
+    on_error: { dead_letter: bad }
+sinks:
+  out: { from: byn, file: { path: DIR/out, format: { text: "{s}: {sum}" } } }
+  bad: { file: { path: DIR/bad, format: { text: "{step}" } } }
+`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, got, "out", "1: 0")
+	want(t, got, "bad", "byn")
+}

@@ -108,9 +108,25 @@ func ParseTime(s string, zone *time.Location) (time.Time, error) {
 		if zone == nil {
 			return time.Time{}, fmt.Errorf("the time %q has no zone: set timezone, or write it with an offset such as Z", s)
 		}
-		return time.Date(u.Year(), u.Month(), u.Day(), u.Hour(), u.Minute(), u.Second(), u.Nanosecond(), zone), nil
+		return atClock(u, zone), nil
 	}
 	return time.Time{}, fmt.Errorf("%q is no RFC 3339 time", s)
+}
+
+// atClock is the moment at which clocks of the zone show what u shows. When they are put back, the first of the two; a
+// time that they skip is taken by the offset before, so it comes out that much later.
+func atClock(u time.Time, zone *time.Location) time.Time {
+	_, before := u.Add(-24 * time.Hour).In(zone).Zone()
+	_, after := u.Add(24 * time.Hour).In(zone).Zone()
+	first := u.Add(-time.Duration(before) * time.Second).In(zone)
+	if _, offset := first.Zone(); before == after || offset == before {
+		return first
+	}
+	second := u.Add(-time.Duration(after) * time.Second).In(zone)
+	if _, offset := second.Zone(); offset == after {
+		return second
+	}
+	return first
 }
 
 // FromText reads a text field, such as one of a CSV line, as a value of the type. An empty one is null, save as a string.

@@ -227,3 +227,26 @@ func FuzzRow(f *testing.F) {
 		}
 	})
 }
+
+// TestParseTimeAtChanges pins what becomes of clock times that there are not, or twice, when clocks change.
+func TestParseTimeAtChanges(t *testing.T) {
+	for _, c := range []struct{ zone, text, want string }{
+		{"Europe/Berlin", "2026-03-29 01:59", "2026-03-29T01:59:00+01:00"},
+		{"Europe/Berlin", "2026-03-29 02:30", "2026-03-29T03:30:00+02:00"}, // there is none: an hour later
+		{"Europe/Berlin", "2026-03-29 03:00", "2026-03-29T03:00:00+02:00"},
+		{"Europe/Berlin", "2026-10-25 02:30", "2026-10-25T02:30:00+02:00"}, // there are two: the first
+		{"Europe/Berlin", "2026-10-25 03:00", "2026-10-25T03:00:00+01:00"},
+		{"America/New_York", "2026-03-08 02:30", "2026-03-08T03:30:00-04:00"},
+		{"America/New_York", "2026-11-01 01:30", "2026-11-01T01:30:00-04:00"},
+		{"America/New_York", "2026-11-01 02:00", "2026-11-01T02:00:00-05:00"},
+		{"Asia/Kolkata", "2026-11-01 02:00", "2026-11-01T02:00:00+05:30"},
+	} {
+		zone, err := time.LoadLocation(c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ParseTime(c.text, zone); err != nil || got.In(zone).Format(time.RFC3339) != c.want {
+			t.Errorf("%s in %s is %s (%v), want %s", c.text, c.zone, got.In(zone).Format(time.RFC3339), err, c.want)
+		}
+	}
+}
