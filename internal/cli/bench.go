@@ -14,12 +14,12 @@ func (s *session) benchCommand() *cobra.Command {
 		Use: "bench", Short: "Measure Heddle against what this machine can do",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(fmt.Errorf("there is no benchmark %q", args[0]), "there are: heddle bench exchange, heddle bench kafka")
+				return usage(fmt.Errorf("there is no benchmark %q", args[0]), "there are: heddle bench exchange, heddle bench kafka, heddle bench slots")
 			}
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(s.benchExchangeCommand(), s.benchKafkaCommand())
+	cmd.AddCommand(s.benchExchangeCommand(), s.benchKafkaCommand(), s.benchSlotsCommand())
 	return cmd
 }
 

@@ -139,7 +139,7 @@ func (p *Puller) wake() { p.pcfg.Wake() }
 // fetchBytes is how much to ask of one broker at once.
 func (p *Puller) fetchBytes() int32 {
 	n := p.cfg.FetchMemory / (ahead * int(max(p.fetchers.Load(), 1)))
-	return int32(min(max(n, 512<<10), 8<<20))
+	return int32(min(max(n, 512<<10), 2<<20))
 }
 
 // lose takes targets back from a fetcher.
