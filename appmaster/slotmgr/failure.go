@@ -28,13 +28,7 @@ func (m *Machine) blame(now time.Time, host, reason string) (out []Effect) {
 		m.failures = slices.DeleteFunc(m.failures, func(f failure) bool { return !now.Before(f.at.Add(w)) })
 	}
 	m.failures = append(m.failures, failure{now, host})
-	here := 0
-	for _, f := range m.failures {
-		if f.host == host {
-			here++
-		}
-	}
-	if m.cfg.HostFailures > 0 && here > m.cfg.HostFailures && host != "" {
+	if m.cfg.HostFailures > 0 && host != "" && m.failuresOf(host) > m.cfg.HostFailures {
 		out = m.exclude(now, host)
 	}
 	if n := len(m.failures); n > m.cfg.FailureBudget {
@@ -44,6 +38,15 @@ func (m *Machine) blame(now time.Time, host, reason string) (out []Effect) {
 		out = append(out, m.starve(reason)...)
 	}
 	return out
+}
+
+func (m *Machine) failuresOf(host string) (n int) {
+	for _, f := range m.failures {
+		if f.host == host {
+			n++
+		}
+	}
+	return n
 }
 
 // exclude gives no more slots on a host for a while. Those in use are left alone.

@@ -70,5 +70,6 @@ func (s *session) printExchange(r bench.ExchangeResult, asJSON bool) error {
 		r.RawBytesPerSecond/float64(r.RecordSize)/1e6, r.RawBytesPerSecond/1e6, r.RawCPUNsPerKB*float64(r.RecordSize)/1000)
 	_, err3 := fmt.Fprintf(s.env.Stdout, "ratio      %8.2f (%d records of %d bytes verified, parallelism %d, %s)\n",
 		r.BytesPerSecond/r.RawBytesPerSecond, r.Records, r.RecordSize, r.Parallelism, r.Partitioner)
-	return errors.Join(err, err2, err3)
+	_, err4 := fmt.Fprintf(s.env.Stdout, "memory     %8.1f MB of the larger process\n", float64(r.ResidentBytes)/1e6)
+	return errors.Join(err, err2, err3, err4)
 }
