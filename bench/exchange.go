@@ -53,6 +53,7 @@ type ExchangeResult struct {
 	BytesPerSecond    float64 `json:"bytes_per_second"`
 	CPUNsPerRecord    float64 `json:"cpu_ns_per_record"` // both processes, user and system
 	AllocsPerRecord   float64 `json:"allocs_per_record"` // both processes
+	ResidentBytes     int64   `json:"resident_bytes"`    // the larger process's most
 	RawBytesPerSecond float64 `json:"raw_bytes_per_second"`
 	RawCPUNsPerKB     float64 `json:"raw_cpu_ns_per_kb"`
 	Records           uint64  `json:"records"` // in all, warm-up and end included: every one verified
@@ -72,6 +73,7 @@ type mark struct {
 	Sum     uint64
 	CPU     time.Duration
 	Mallocs uint64
+	RSS     int64 // the most so far, in bytes
 	Ended   bool
 	Err     string
 }
@@ -169,6 +171,7 @@ func measure(ctx context.Context, o ExchangeOptions, p *peer, producers *produce
 	res.RecordsPerSecond = n / res.Seconds
 	res.BytesPerSecond = res.RecordsPerSecond * float64(o.RecordSize)
 	res.CPUNsPerRecord = float64(own2.CPU-own.CPU+theirs2.CPU-theirs.CPU) / n
+	res.ResidentBytes = max(own2.RSS, theirs2.RSS)
 	res.AllocsPerRecord = float64(own2.Mallocs-own.Mallocs+theirs2.Mallocs-theirs.Mallocs) / n
 
 	sent, err := producers.finish()

@@ -23,7 +23,7 @@ func sample() mark {
 	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	allocs := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}}
 	metrics.Read(allocs)
-	return mark{CPU: time.Duration(u.Utime.Nano() + u.Stime.Nano()), Mallocs: allocs[0].Value.Uint64()}
+	return mark{CPU: time.Duration(u.Utime.Nano() + u.Stime.Nano()), Mallocs: allocs[0].Value.Uint64(), RSS: u.Maxrss << 10}
 }
 
 // consumer counts what one gate brings.
