@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 // HadoopOptions say what a cluster is to be like.
 type HadoopOptions struct {
 	NodeManagers int               // 0: 2
+	HA           bool              // two ResourceManagers, of which one is active, and a ZooKeeper
 	YARN         map[string]string // properties of yarn-site.xml beside the usual
 	HDFS         map[string]string // of hdfs-site.xml
 	Core         map[string]string // of core-site.xml
@@ -28,15 +30,16 @@ type HadoopOptions struct {
 // Hadoop is a real cluster on this machine: NameNode, DataNode, ResourceManager and NodeManagers, a JVM each. NodeManager i listens on 127.0.0.(1+i), so that
 // each is a host of its own. There is no security: HDFS belongs to the user hdfs, YARN to the user yarn.
 type Hadoop struct {
-	ConfDir  string // for clients and daemons
-	RMWeb    string // host:port
-	RMSched  string
+	ConfDir  string   // for clients and daemons
+	RMWeb    []string // host:port of each ResourceManager's web service
+	RMSched  []string // and of its scheduler
 	NameNode string   // host:port of its RPC
 	Nodes    []string // NodeIds
 
 	bed     *Bed
 	lib     string
 	dir     string
+	zk      string // host:port, with HA
 	daemons map[string]*daemon
 }
 
@@ -47,13 +50,16 @@ type daemon struct {
 	args   []string
 	proc   *Process
 	starts int
+	killed bool // by the test
 }
 
 // Daemons of a cluster; NodeManagers are nm1, nm2, ….
 const (
 	NameNode        = "namenode"
 	DataNode        = "datanode"
-	ResourceManager = "resourcemanager"
+	ResourceManager = "rm1"
+	StandbyManager  = "rm2" // with HA; either may be active
+	zooKeeper       = "zookeeper"
 )
 
 // StartHadoop fetches and starts a cluster and waits until every part of it is ready.
@@ -73,8 +79,20 @@ func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
 	h.configure(t, opt)
 	h.format()
 	t.Cleanup(h.stop)
+	if opt.HA {
+		h.launch(zooKeeper)
+		b.Eventually("ZooKeeper accepts connections", time.Minute, func() error {
+			c, err := net.DialTimeout("tcp", h.zk, time.Second)
+			if err != nil {
+				return err
+			}
+			return c.Close()
+		})
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.daemons)) {
-		h.launch(name)
+		if name != zooKeeper {
+			h.launch(name)
+		}
 	}
 	h.WaitReady()
 	return h
@@ -95,7 +113,7 @@ func (p properties) xml() string {
 // configure chooses ports, writes the configuration and notes how to start each daemon.
 func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 	port := func() string { return fmt.Sprintf("127.0.0.1:%d", FreePort(t)) }
-	h.NameNode, h.RMWeb, h.RMSched = port(), port(), port()
+	h.NameNode = port()
 	core := properties{
 		"fs.defaultFS": "hdfs://" + h.NameNode, "hadoop.tmp.dir": h.dir + "/tmp", "hadoop.http.staticuser.user": "dr.who",
 		"ipc.client.connect.max.retries": "5", "ipc.client.connect.retry.interval": "200",
@@ -108,8 +126,6 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 		"dfs.datanode.du.reserved": "0", "dfs.namenode.resource.du.reserved": "0",
 	}
 	yarn := properties{
-		"yarn.resourcemanager.hostname": "127.0.0.1", "yarn.resourcemanager.address": port(), "yarn.resourcemanager.scheduler.address": h.RMSched,
-		"yarn.resourcemanager.resource-tracker.address": port(), "yarn.resourcemanager.admin.address": port(), "yarn.resourcemanager.webapp.address": h.RMWeb,
 		"yarn.resourcemanager.scheduler.class":                    "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler",
 		"yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200", "yarn.resourcemanager.connect.retry-interval.ms": "500",
 		"yarn.resourcemanager.am.max-attempts": "4", "yarn.scheduler.minimum-allocation-mb": "64", "yarn.scheduler.maximum-allocation-mb": "4096",
@@ -133,6 +149,7 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 		q + "root.alt.capacity": "30", q + "root.alt.maximum-capacity": "100", q + "root.alt.user-limit-factor": "10", q + "node-locality-delay": "0",
 		q + "root.acl_administer_queue": "yarn", q + "root.acl_submit_applications": "*",
 	}
+	h.managers(yarn, opt.HA, port)
 	maps.Copy(core, opt.Core)
 	maps.Copy(hdfs, opt.HDFS)
 	maps.Copy(yarn, opt.YARN)
@@ -153,7 +170,6 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 	// A DataNode that finds no NameNode sleeps for 5 s; its connection may rather keep trying.
 	h.daemons[DataNode] = &daemon{class: "org.apache.hadoop.hdfs.server.datanode.DataNode", user: "hdfs",
 		args: []string{"-Dipc.client.connect.max.retries=600", "-Dipc.client.connect.retry.interval=100"}}
-	h.daemons[ResourceManager] = &daemon{class: "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager", user: "yarn"}
 	for i := 1; i <= opt.NodeManagers; i++ {
 		host := fmt.Sprintf("127.0.0.%d", i+1)
 		at := func() string { return fmt.Sprintf("%s:%d", host, FreePort(t)) }
@@ -166,6 +182,52 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 			"-Dyarn.nodemanager.local-dirs=" + h.bed.Dir("hadoop/"+name+"/local"), "-Dyarn.nodemanager.log-dirs=" + h.bed.Dir("hadoop/"+name+"/logs"),
 		}}
 	}
+}
+
+// managers configures the ResourceManagers.
+func (h *Hadoop) managers(yarn properties, ha bool, port func() string) {
+	const class, rm = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager", "yarn.resourcemanager."
+	one := func(suffix string) {
+		h.RMWeb, h.RMSched = append(h.RMWeb, port()), append(h.RMSched, port())
+		i := len(h.RMWeb) - 1
+		maps.Copy(yarn, properties{rm + "hostname" + suffix: "127.0.0.1", rm + "address" + suffix: port(), rm + "scheduler.address" + suffix: h.RMSched[i],
+			rm + "resource-tracker.address" + suffix: port(), rm + "admin.address" + suffix: port(), rm + "webapp.address" + suffix: h.RMWeb[i]})
+	}
+	if !ha {
+		one("")
+		h.daemons[ResourceManager] = &daemon{class: class, user: "yarn"}
+		return
+	}
+	h.zk = port()
+	_, zkPort, _ := strings.Cut(h.zk, ":")
+	zoo := h.bed.File("hadoop/zoo.cfg", "tickTime=500\ndataDir="+h.bed.Dir("hadoop/zk")+"\nclientPort="+zkPort+"\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n")
+	h.daemons[zooKeeper] = &daemon{class: "org.apache.zookeeper.server.ZooKeeperServerMain", user: "yarn", args: []string{zoo}}
+	maps.Copy(yarn, properties{rm + "ha.enabled": "true", rm + "cluster-id": "itest", rm + "ha.rm-ids": ResourceManager + "," + StandbyManager, "hadoop.zk.address": h.zk, "hadoop.zk.timeout-ms": "4000",
+		rm + "zk-state-store.parent-path": "/rmstore", rm + "store.class": "org.apache.hadoop.yarn.server.resourcemanager.recovery.ZKRMStateStore",
+		"yarn.client.failover-sleep-base-ms": "100", "yarn.client.failover-sleep-max-ms": "500"})
+	for _, id := range []string{ResourceManager, StandbyManager} {
+		one("." + id)
+		h.daemons[id] = &daemon{class: class, user: "yarn", args: []string{"-D" + rm + "ha.id=" + id}}
+	}
+}
+
+// Active returns the name of the ResourceManager that is active.
+func (h *Hadoop) Active() string {
+	h.bed.t.Helper()
+	name := ""
+	h.bed.Eventually("a ResourceManager is active", time.Minute, func() error {
+		for i, web := range h.RMWeb {
+			var info struct {
+				ClusterInfo struct{ HAState string }
+			}
+			if err := getJSON("http://"+web+"/ws/v1/cluster/info", &info); err == nil && info.ClusterInfo.HAState == "ACTIVE" {
+				name = []string{ResourceManager, StandbyManager}[i]
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %v is", h.RMWeb)
+	})
+	return name
 }
 
 func (h *Hadoop) java(class string, args ...string) []string {
@@ -201,6 +263,7 @@ func (h *Hadoop) Tool(user, class string, args ...string) (string, error) {
 func (h *Hadoop) launch(name string) {
 	d := h.daemons[name]
 	d.starts++
+	d.killed = false
 	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: h.java(d.class, d.args...), Env: h.env(d.user)})
 }
 
@@ -208,7 +271,10 @@ func (h *Hadoop) launch(name string) {
 func (h *Hadoop) Daemon(name string) *Process { return h.daemons[name].proc }
 
 // Kill kills a daemon as kill -9 does. A NodeManager's containers live on.
-func (h *Hadoop) Kill(name string) { h.daemons[name].proc.Kill() }
+func (h *Hadoop) Kill(name string) {
+	h.daemons[name].killed = true
+	h.daemons[name].proc.Kill()
+}
 
 // Start starts a daemon again after Kill.
 func (h *Hadoop) Start(name string) { h.launch(name) }
@@ -218,18 +284,12 @@ func (h *Hadoop) WaitReady() {
 	h.bed.t.Helper()
 	h.bed.Eventually("the Hadoop cluster is ready", 2*time.Minute, func() error {
 		for name, d := range h.daemons {
-			if !d.proc.Running() {
+			if !d.proc.Running() && !d.killed {
 				h.bed.t.Fatalf("%s ended:\n%s", name, d.proc.Tail(30))
 			}
 		}
-		var m struct {
-			ClusterMetrics struct{ ActiveNodes int }
-		}
-		if err := getJSON("http://"+h.RMWeb+"/ws/v1/cluster/metrics", &m); err != nil {
-			return err
-		}
-		if m.ClusterMetrics.ActiveNodes != len(h.Nodes) {
-			return fmt.Errorf("%d of %d NodeManagers have registered", m.ClusterMetrics.ActiveNodes, len(h.Nodes))
+		if n, err := h.activeNodes(); n != len(h.Nodes) {
+			return fmt.Errorf("%d of %d NodeManagers have registered (%w)", n, len(h.Nodes), err)
 		}
 		var j struct {
 			Beans []struct{ NumLiveDataNodes int }
@@ -242,6 +302,19 @@ func (h *Hadoop) WaitReady() {
 		}
 		return nil
 	})
+}
+
+// activeNodes is how many NodeManagers the active ResourceManager has.
+func (h *Hadoop) activeNodes() (n int, err error) {
+	for _, web := range h.RMWeb {
+		var m struct {
+			ClusterMetrics struct{ ActiveNodes int }
+		}
+		if err = getJSON("http://"+web+"/ws/v1/cluster/metrics", &m); err == nil && m.ClusterMetrics.ActiveNodes > 0 {
+			return m.ClusterMetrics.ActiveNodes, nil
+		}
+	}
+	return 0, err
 }
 
 func (h *Hadoop) nameNodeWeb() string {

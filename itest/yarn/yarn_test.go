@@ -33,12 +33,12 @@ type bench struct {
 }
 
 // newBench starts a cluster, makes the user's folder in HDFS and stores the test master there.
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T, opt testbed.HadoopOptions) *bench {
 	t.Helper()
 	testbed.Group(t, "yarn")
 	x := &bench{t: t, bed: testbed.New(t)}
 	start := time.Now()
-	x.h = testbed.StartHadoop(t, x.bed, testbed.HadoopOptions{})
+	x.h = testbed.StartHadoop(t, x.bed, opt)
 	t.Logf("cluster ready after %v", time.Since(start).Round(10*time.Millisecond))
 	var err error
 	if x.conf, err = hconf.Load(hconf.Options{Dir: x.h.ConfDir, Need: []string{"core-site.xml", "yarn-site.xml"}}); err != nil {
@@ -48,7 +48,11 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.rm, err = yarnclient.New(yarnclient.Config{Bases: []string{"http://" + rms[0].Web}, Auth: yarnclient.UserName(user), Attempts: 30, PauseMax: time.Second}); err != nil {
+	var bases []string
+	for _, rm := range rms {
+		bases = append(bases, "http://"+rm.Web)
+	}
+	if x.rm, err = yarnclient.New(yarnclient.Config{Bases: bases, Auth: yarnclient.UserName(user), Attempts: 30, PauseMax: time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(x.rm.Close)
@@ -116,7 +120,7 @@ func (x *bench) submit(t *testing.T, name, command string) yarnclient.NewApp {
 	err = x.rm.Submit(t.Context(), &yarnclient.Submission{
 		ID: app.ID, Name: name, Type: "HEDDLE-TEST", Tags: []string{"itest", name}, Resource: yarnclient.Resource{MemoryMB: 128, VCores: 1}, MaxAttempts: 2,
 		Command: "./testam 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr", Resources: []yarnclient.LocalResource{x.exe},
-		Env: map[string]string{"RM_ADDR": x.h.RMSched, "COUNT": "2", "COMMAND": strings.ReplaceAll(command, "$", `\$`), "PATH": "/usr/bin:/bin"},
+		Env: map[string]string{"RM_ADDR": strings.Join(x.h.RMSched, ","), "COUNT": "2", "COMMAND": strings.ReplaceAll(command, "$", `\$`), "PATH": "/usr/bin:/bin"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +167,7 @@ func (x *bench) logs() string {
 
 // TestCluster proves the whole chain on one cluster, which takes a while to start.
 func TestCluster(t *testing.T) {
-	x := newBench(t)
+	x := newBench(t, testbed.HadoopOptions{})
 	t.Run("files", x.testFiles)
 	t.Run("queries", x.testQueries)
 	t.Run("run", x.testRun)
@@ -171,6 +175,36 @@ func TestCluster(t *testing.T) {
 	t.Run("kill", x.testKill)
 	t.Run("refusals", x.testRefusals)
 	t.Run("job", x.testJob)
+}
+
+// TestFailover kills the active one of two ResourceManagers while containers run: the other takes over, the master registers with it, and
+// the client follows. Then a job of Heddle runs there.
+func TestFailover(t *testing.T) {
+	x := newBench(t, testbed.HadoopOptions{HA: true})
+	first := x.h.Active()
+	infos, errs := x.rm.Infos(t.Context())
+	if errs[0] != nil || errs[1] != nil || infos[0].HAState == infos[1].HAState {
+		t.Errorf("ResourceManagers: %+v, %v", infos, errs)
+	}
+	dir := x.bed.Dir("failover")
+	app := x.submit(t, "failover", marker(dir))
+	x.markers(t, dir)
+	start := time.Now()
+	x.h.Kill(first)
+	if second := x.h.Active(); second == first {
+		t.Fatalf("%s is active after it was killed", second)
+	}
+	t.Logf("the other ResourceManager is active after %v", time.Since(start).Round(10*time.Millisecond))
+	x.await(t, app, "runs", func(a yarnclient.App) bool { return a.State == yarnclient.StateRunning && a.Containers == 3 })
+	t.Logf("the master has registered with it and all containers are known after %v", time.Since(start).Round(10*time.Millisecond))
+	x.letGo(t, dir)
+	a := x.await(t, app, "is over", func(a yarnclient.App) bool { return a.State == yarnclient.StateFinished })
+	as, err := x.rm.Attempts(t.Context(), app.ID)
+	if a.FinalStatus != "SUCCEEDED" || err != nil || len(as) != 1 {
+		t.Errorf("at the end: %+v; attempts %+v, %v", a, as, err)
+	}
+	x.gone(t)
+	x.testJob(t)
 }
 
 func (x *bench) testFiles(t *testing.T) {
@@ -272,6 +306,11 @@ func (x *bench) testRun(t *testing.T) {
 	if err != nil || len(cs) != 3 {
 		t.Errorf("containers: %+v, %v", cs, err)
 	}
+	if am, err := yarnid.ParseContainer(as[0].Container); err != nil {
+		t.Error(err)
+	} else if log, err := x.rm.ContainerLog(t.Context(), as[0].Node, am, "stdout", 4096); err != nil || !strings.HasPrefix(log, "time=") || !strings.Contains(log, "msg=registered") {
+		t.Errorf("the master's log: %q, %v", log, err)
+	}
 	if toks, err := os.ReadFile(filepath.Join(dir, "tokens")); err != nil || strings.Contains(string(toks), "YARN_AM_RM_TOKEN") {
 		t.Errorf("a container got the master's token, or no file at all: %q, %v", toks, err)
 	}
@@ -366,7 +405,7 @@ func (x *bench) testJob(t *testing.T) {
 	err = x.rm.Submit(t.Context(), &yarnclient.Submission{
 		ID: app.ID, Name: "numbers", Type: "HEDDLE", Resource: yarnclient.Resource{MemoryMB: 256, VCores: 1}, MaxAttempts: 1,
 		Command: "./testjob 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr", Resources: []yarnclient.LocalResource{exe},
-		Env: map[string]string{"RM_ADDR": x.h.RMSched, "LINES": fmt.Sprint(lines), "OUT": out, "EXE": exe.URI, "EXE_SIZE": fmt.Sprint(exe.Size), "EXE_MODIFIED": fmt.Sprint(exe.Modified.UnixMilli())},
+		Env: map[string]string{"RM_ADDR": strings.Join(x.h.RMSched, ","), "LINES": fmt.Sprint(lines), "OUT": out, "EXE": exe.URI, "EXE_SIZE": fmt.Sprint(exe.Size), "EXE_MODIFIED": fmt.Sprint(exe.Modified.UnixMilli())},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,9 @@ type Config struct {
 	Credentials token.Credentials
 	Files       map[string]string // put into the secrets: name, and path of the file to be read for it
 
+	// Logs returns the last lines that a container wrote, for one that failed; nil: none are told.
+	Logs func(ctx context.Context, g book.Grant) []string
+
 	Grace time.Duration // how long an agent that was told to go may take until it is taken for gone; 0: 5 s
 }
 
@@ -325,6 +328,11 @@ func (d *Driver) run(w *worker) {
 	delete(d.agents, w.id)
 	exit := appmaster.AgentExit{Agent: w.id, Reason: w.reason, Blame: w.blame}
 	d.mu.Unlock()
+	if exit.Blame && d.cfg.Logs != nil {
+		ctx, cancel := context.WithTimeout(d.life, d.cfg.Grace)
+		exit.LastLogs = d.cfg.Logs(ctx, w.grant)
+		cancel()
+	}
 	d.env.Exited(exit)
 }
 

@@ -140,14 +140,16 @@ func stop(t *testing.T, d *Driver) {
 
 // TestLife is an application's: agents come, some end, the rest is stopped, and YARN hears how it went.
 func TestLife(t *testing.T) {
-	c, d, _, n := start(t, yarntest.Options{}, nil)
+	c, d, _, n := start(t, yarntest.Options{}, func(c *Config) {
+		c.Logs = func(_ context.Context, g book.Grant) []string { return []string{"last words on " + g.HTTP} }
+	})
 	c.Surplus(3)
 	d.Ask(4)
 	for range 4 {
 		where(t, c, next(t, "a grant", n.granted))
 	}
 	c.End(where(t, c, "agent-2"), -104, "running beyond physical memory limits")
-	if e := next(t, "an exit", n.exits); !e.Blame || !strings.Contains(e.Reason, "agent.memory") || !strings.Contains(e.Reason, "64 MB") || !strings.Contains(e.Reason, "beyond physical") {
+	if e := next(t, "an exit", n.exits); !e.Blame || !strings.Contains(e.Reason, "agent.memory") || !strings.Contains(e.Reason, "64 MB") || !strings.Contains(e.Reason, "beyond physical") || len(e.LastLogs) != 1 || !strings.Contains(e.LastLogs[0], ":8042") {
 		t.Errorf("exit %+v", e)
 	}
 	c.End(where(t, c, "agent-3"), -102, "")

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	pb "github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
@@ -52,7 +53,7 @@ func run(ctx context.Context, log *slog.Logger) error {
 	}
 	outcomes := make(chan book.Outcome, 1000)
 	s, reg, err := amrm.Register(ctx, amrm.Config{
-		Addrs: []string{os.Getenv("RM_ADDR")}, Token: tokens[0], Host: os.Getenv("NM_HOST"), Port: -1, Logger: log, Busy: 100 * time.Millisecond, Idle: 500 * time.Millisecond,
+		Addrs: strings.Split(os.Getenv("RM_ADDR"), ","), Token: tokens[0], Host: os.Getenv("NM_HOST"), Port: -1, Logger: log, Busy: 100 * time.Millisecond, Idle: 500 * time.Millisecond,
 		Heard: func(o book.Outcome) { outcomes <- o },
 	})
 	if err != nil {

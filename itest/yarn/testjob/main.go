@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/heddle-stream/heddle"
@@ -128,7 +129,7 @@ func driver() (*yarn.Driver, error) {
 		return nil, fmt.Errorf("no size or time of the program: %w, %w", err1, err2)
 	}
 	return yarn.New(yarn.Config{
-		Master:   amrm.Config{Addrs: []string{os.Getenv("RM_ADDR")}, Token: tokens[0], Host: os.Getenv("NM_HOST"), Port: -1},
+		Master:   amrm.Config{Addrs: strings.Split(os.Getenv("RM_ADDR"), ","), Token: tokens[0], Host: os.Getenv("NM_HOST"), Port: -1},
 		MemoryMB: 256, VCores: 1, Command: "./testjob agent 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr",
 		Env:         map[string]string{"LINES": os.Getenv("LINES"), "OUT": os.Getenv("OUT")},
 		Resources:   []yarnclient.LocalResource{{Name: "testjob", URI: os.Getenv("EXE"), Visibility: yarnclient.Private, Size: size, Modified: time.UnixMilli(modified)}},
