@@ -221,7 +221,7 @@ func (m *master) deploy(t *testing.T, plan *jobgraph.Graph, splits int, agents .
 			d.Slot, d.Allocation = int32(sub/len(agents)), uint64(1+sub)
 			if plan.Vertices[v].Source >= 0 {
 				for s := sub; s < splits; s += plan.Vertices[v].Parallelism {
-					d.Splits = append(d.Splits, &ctlpb.Split{Id: fmt.Sprint(s)})
+					d.Splits = append(d.Splits, &ctlpb.Split{Id: []byte(fmt.Sprint(s))})
 				}
 			}
 			m.order(agents[sub%len(agents)], &ctlpb.FromMaster{M: &ctlpb.FromMaster_Deploy{Deploy: &ctlpb.Deploy{Tasks: []*ctlpb.Task{d}}}})

@@ -142,7 +142,7 @@ func (a *agent) specOf(d *ctlpb.Task) (task.Spec, error) {
 func splitsOf(splits []*ctlpb.Split) []flow.Split {
 	out := make([]flow.Split, 0, len(splits))
 	for _, s := range splits {
-		out = append(out, flow.Split{ID: s.GetId(), State: s.GetState()})
+		out = append(out, flow.Split{ID: string(s.GetId()), State: s.GetState()})
 	}
 	return out
 }

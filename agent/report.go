@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/heddle-stream/heddle/agent/task"
+	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
 	"github.com/heddle-stream/heddle/netstack"
@@ -25,10 +26,15 @@ func reportOf(t *task.Task) *ctlpb.TaskReport {
 		p.Operators = append(p.Operators, &ctlpb.OperatorReport{Node: int32(o.Node), Counters: o.Counters})
 	}
 	for _, s := range r.Splits {
-		p.Splits = append(p.Splits, &ctlpb.SplitReport{Id: s.ID, Position: s.Position, End: s.End, Trouble: s.Trouble})
+		p.Splits = append(p.Splits, &ctlpb.SplitReport{
+			Id: []byte(s.ID), Position: s.Position, End: s.End, Trouble: cluster.Clip(s.Trouble, maxTrouble),
+		})
 	}
 	return p
 }
+
+// maxTrouble is how much of a split's trouble is told: a source may have thousands of splits, and each is told every heartbeat.
+const maxTrouble = 512
 
 // statsOf is the process's report for the master.
 func statsOf(s *netstack.Stack) *ctlpb.AgentStats {

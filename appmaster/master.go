@@ -322,6 +322,7 @@ func (m *master) dismiss() {
 // warn notes a fault that was survived.
 func (m *master) warn(msg string) {
 	const most = 20
+	msg = cluster.Clip(msg, cluster.MaxText)
 	m.log.Warn(msg)
 	m.warnings = append(m.warnings, Warning{time.Now(), msg})
 	if len(m.warnings) > most {

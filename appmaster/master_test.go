@@ -26,7 +26,7 @@ func TestFinish(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, s := range splits {
-				got[sub] = append(got[sub], s.GetId())
+				got[sub] = append(got[sub], string(s.GetId()))
 			}
 		}
 		ends := map[int32]bool{}

@@ -238,7 +238,7 @@ func (m *master) sourceView(src *source) Source {
 	for r, splits := range src.splits {
 		at := map[string]*ctlpb.SplitReport{}
 		for _, s := range m.reports[src.vertex][r].GetSplits() {
-			at[s.GetId()] = s
+			at[string(s.GetId())] = s
 		}
 		for _, s := range splits {
 			view := Split{ID: s.ID, Subtask: r, Position: -1, End: -1}

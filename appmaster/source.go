@@ -210,7 +210,7 @@ func (m *master) resendSplits(agent cluster.AgentID) {
 func pbSplits(splits []flow.Split) []*ctlpb.Split {
 	out := make([]*ctlpb.Split, len(splits))
 	for i, s := range splits {
-		out[i] = &ctlpb.Split{Id: s.ID, State: s.State}
+		out[i] = &ctlpb.Split{Id: []byte(s.ID), State: s.State}
 	}
 	return out
 }

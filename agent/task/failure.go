@@ -33,8 +33,10 @@ type inOperator interface {
 	OperatorName() string
 }
 
-// failureOf classes err. at is the operator that ran, nil if none did or it is not known.
-func failureOf(err error, at *operator) cluster.Failure {
+// failureOf classes err. at is the operator that ran, nil if none did or it is not known. Texts are cut to what may travel.
+func failureOf(err error, at *operator) cluster.Failure { return classify(err, at).Fit() }
+
+func classify(err error, at *operator) cluster.Failure {
 	if f, ok := errors.AsType[cluster.Failure](err); ok {
 		f.Message = err.Error()
 		return f
@@ -85,7 +87,7 @@ func FailureOf(err error) cluster.Failure { return failureOf(err, nil) }
 // panicFailure describes what recover returned: a fault of ours or of a connector, since the functions of a job's
 // author have their own net (flow names operator and record there). It must be called by the deferred function itself.
 func panicFailure(p any, where string) cluster.Failure {
-	return cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("panic in %s: %v%s", where, p, panicSite())}
+	return cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("panic in %s: %v%s", where, p, panicSite())}.Fit()
 }
 
 // panicSite is " at function (file:line)" of the innermost frame that is not the runtime's.

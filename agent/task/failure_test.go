@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/flow"
@@ -47,6 +49,25 @@ func TestFailureOf(t *testing.T) {
 			if f.Kind != tt.kind || f.Operator != tt.operator || f.Peer != tt.peer || f.Message != err.Error() {
 				t.Errorf("%v is classed as %#v, want %v in operator %q by peer %q", err, f, tt.kind, tt.operator, tt.peer)
 			}
+		}
+	}
+}
+
+// What is thrown may be of any length and no text at all.
+func TestFailuresFitToTravel(t *testing.T) {
+	huge := strings.Repeat("\xffx", 1<<20)
+	for name, f := range map[string]cluster.Failure{
+		"error": FailureOf(fmt.Errorf("cannot map: %w", errors.New(huge+" at the end"))),
+		"panic": func() (f cluster.Failure) {
+			defer func() { f = panicFailure(recover(), "operator m") }()
+			panic(huge)
+		}(),
+	} {
+		if len(f.Message) > cluster.MaxText || !utf8.ValidString(f.Message) || f.Kind == cluster.Lost {
+			t.Errorf("%s: %d bytes, %q…", name, len(f.Message), f.Message[:100])
+		}
+		if end := map[string]string{"error": "at the end", "panic": "failure_test.go:"}[name]; !strings.Contains(f.Message[len(f.Message)-40:], end) {
+			t.Errorf("%s: the end of the text got lost: …%q", name, f.Message[len(f.Message)-40:])
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/flow"
 )
 
@@ -64,11 +65,23 @@ func (o *operator) Substitute() any {
 // Wake implements flow.Runtime.
 func (o *operator) Wake() { o.task.Wake() }
 
+// An operator has at most maxCounters, since all of them travel with every heartbeat. What is counted under more names than
+// that, by a function that makes one of every record's key for example, is counted together as moreCounters.
+const (
+	maxCounters  = 1000
+	moreCounters = "other counters"
+)
+
 // Counter implements flow.Runtime.
 func (o *operator) Counter(name string) *flow.Counter {
+	name = cluster.Clip(name, cluster.MaxName)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := o.counters[name]
+	if c == nil && len(o.counters) >= maxCounters {
+		name = moreCounters
+		c = o.counters[name]
+	}
 	if c == nil {
 		c = &flow.Counter{}
 		o.counters[name] = c

@@ -309,6 +309,7 @@ func (m *Machine) onAgentLost(now time.Time, ev AgentLost) []Effect {
 
 // fail notes c as the job's cause if it is the first that explains itself, and stops what still runs.
 func (m *Machine) fail(now time.Time, c Cause) []Effect {
+	c.Failure = c.Failure.Fit()
 	if m.state != Canceling && (m.cause == nil || m.cause.secondary && !c.secondary) {
 		m.cause = &c
 	}

@@ -15,8 +15,9 @@ func Execution(id *ctlpb.ExecutionID) cluster.ExecutionID {
 	return cluster.ExecutionID{Vertex: int(id.GetVertex()), Subtask: int(id.GetSubtask()), Attempt: int(id.GetAttempt())}
 }
 
-// PBFailure returns f in the wire's form.
+// PBFailure returns f in the wire's form: texts that are too long for it are cut.
 func PBFailure(f cluster.Failure) *ctlpb.Error {
+	f = f.Fit()
 	return &ctlpb.Error{Kind: int32(f.Kind), Message: f.Message, Operator: f.Operator, Peer: f.Peer}
 }
 
@@ -29,7 +30,7 @@ func Failure(e *ctlpb.Error) cluster.Failure {
 	if f.Message == "" {
 		f.Message = "no reason given"
 	}
-	return f
+	return f.Fit()
 }
 
 // State returns the task state of an update, and whether the number stands for one.

@@ -34,6 +34,11 @@ func (m master) Session(s ctlpb.Control_SessionServer) error { return m.serve(s)
 // serve starts a master of a new application and returns secrets for agent-1 of it.
 func serve(t *testing.T, f func(ctlpb.Control_SessionServer) error) AgentSecrets {
 	t.Helper()
+	return serveWith(t, f, handshakeTimeout, maxHandshakes)
+}
+
+func serveWith(t *testing.T, f func(ctlpb.Control_SessionServer) error, timeout time.Duration, most int) AgentSecrets {
+	t.Helper()
 	authority, err := pki.NewAuthority("app")
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +47,7 @@ func serve(t *testing.T, f func(ctlpb.Control_SessionServer) error) AgentSecrets
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewServer(authority, master{serve: f})
+	s, err := newServer(authority, master{serve: f}, timeout, most)
 	if err != nil {
 		t.Fatal(err)
 	}

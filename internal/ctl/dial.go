@@ -73,7 +73,7 @@ func Join(ctx context.Context, s AgentSecrets, reg *ctlpb.Register, opt JoinOpti
 		grpc.WithTransportCredentials(credentials.NewTLS(conf)),
 		grpc.WithNoProxy(),
 		grpc.WithContextDialer(dial.dial),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: opt.BackoffMax},
 			MinConnectTimeout: 3 * time.Second,

@@ -22,9 +22,19 @@ const (
 	pingTimeout = 10 * time.Second
 )
 
+// A connection has handshakeTimeout to prove that it is an agent's, and at most maxHandshakes may be about to.
+const (
+	handshakeTimeout = 10 * time.Second
+	maxHandshakes    = 512
+)
+
 // NewServer makes the master's gRPC server: agents with a certificate of authority may call impl, nobody else.
 // Its Stop waits for impl's calls to return.
 func NewServer(authority *pki.Authority, impl ctlpb.ControlServer) (*grpc.Server, error) {
+	return newServer(authority, impl, handshakeTimeout, maxHandshakes)
+}
+
+func newServer(authority *pki.Authority, impl ctlpb.ControlServer, timeout time.Duration, most int) (*grpc.Server, error) {
 	leaf, err := authority.Master()
 	if err != nil {
 		return nil, err
@@ -33,8 +43,8 @@ func NewServer(authority *pki.Authority, impl ctlpb.ControlServer) (*grpc.Server
 	if err != nil {
 		return nil, err
 	}
-	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(conf)),
-		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.WaitForHandlers(true),
+	s := grpc.NewServer(grpc.Creds(&handshakes{TransportCredentials: credentials.NewTLS(conf), most: most}), grpc.ConnectionTimeout(timeout),
+		grpc.ForceServerCodecV2(newCodec()), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}))
 	ctlpb.RegisterControlServer(s, impl)
 	return s, nil

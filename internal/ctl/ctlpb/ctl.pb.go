@@ -1238,9 +1238,10 @@ func (x *Cancel) GetReason() string {
 	return ""
 }
 
+// An id is bytes: it may be a file name, and must come back as it was given.
 type Split struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	State         []byte                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1276,11 +1277,11 @@ func (*Split) Descriptor() ([]byte, []int) {
 	return file_ctl_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *Split) GetId() string {
+func (x *Split) GetId() []byte {
 	if x != nil {
 		return x.Id
 	}
-	return ""
+	return nil
 }
 
 func (x *Split) GetState() []byte {
@@ -1660,7 +1661,7 @@ func (x *OperatorReport) GetCounters() map[string]int64 {
 
 type SplitReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Position      int64                  `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
 	End           int64                  `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
 	Trouble       string                 `protobuf:"bytes,4,opt,name=trouble,proto3" json:"trouble,omitempty"` // why it can't be read for now; "" if all is well
@@ -1698,11 +1699,11 @@ func (*SplitReport) Descriptor() ([]byte, []int) {
 	return file_ctl_proto_rawDescGZIP(), []int{23}
 }
 
-func (x *SplitReport) GetId() string {
+func (x *SplitReport) GetId() []byte {
 	if x != nil {
 		return x.Id
 	}
-	return ""
+	return nil
 }
 
 func (x *SplitReport) GetPosition() int64 {
@@ -1927,7 +1928,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\x03ids\x18\x01 \x03(\v2\x17.heddle.ctl.ExecutionIDR\x03ids\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"-\n" +
 	"\x05Split\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\fR\x05state\"u\n" +
 	"\x06Splits\x12'\n" +
 	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12)\n" +
@@ -1963,7 +1964,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"e\n" +
 	"\vSplitReport\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x10\n" +
 	"\x03end\x18\x03 \x01(\x03R\x03end\x12\x18\n" +
 	"\atrouble\x18\x04 \x01(\tR\atrouble\"\x84\x02\n" +
