@@ -101,19 +101,6 @@ func TestPruneKeepsTheNewestAndTheLiving(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
-	file := t.TempDir() + "/log"
-	if err := os.WriteFile(file, []byte("a\nb\nc\x1b\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(tail(file, 2), "|"); got != "b|c�" {
-		t.Errorf("tail of 2 = %q", got)
-	}
-	if got := tail(file+"none", 2); got != nil {
-		t.Errorf("tail of no file = %q", got)
-	}
-}
-
 // Whoever lists or prunes while an application is created neither keeps it from its lock nor takes it for a dead one.
 func TestCreateAppWhileOthersLook(t *testing.T) {
 	state := t.TempDir()

@@ -27,13 +27,17 @@ type Env struct {
 	Stdout     io.Writer
 	Stderr     io.Writer
 	Executable string           // path of this very program, started again for the other roles
-	Signals    <-chan os.Signal // interrupt and terminate; nil: none ever come
+	Signals    <-chan os.Signal // interrupt, terminate and hang-up; nil: none ever come
 }
 
-// System is the environment of this process. Interrupt and terminate go to Env.Signals until stop is called.
+// System is the environment of this process. Interrupt, terminate and, unless it is ignored as by nohup, the hang-up of
+// the terminal go to Env.Signals until stop is called.
 func System() (env Env, stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	executable, err := os.Executable()
 	if err != nil {
 		executable = os.Args[0]
@@ -155,7 +159,8 @@ func (s *session) load() (*conf.Config, error) {
 	return c, nil
 }
 
-// report prints err, once, and returns the exit code that it stands for.
+// report prints err, once, and returns the exit code that it stands for. Whatever is in an error's text, from
+// anybody's code or data, it can't draw on a terminal.
 func (s *session) report(err error) int {
 	if err == nil {
 		return exitOK
@@ -165,10 +170,10 @@ func (s *session) report(err error) int {
 		code, hints = e.code, e.hints
 	}
 	for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
-		if i == 0 || !strings.HasPrefix(line, " ") {
+		if i == 0 || !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
 			line = "heddle: " + line
 		}
-		fmt.Fprintln(s.env.Stderr, line)
+		fmt.Fprintln(s.env.Stderr, printable(line))
 	}
 	for _, hint := range hints {
 		fmt.Fprintln(s.env.Stderr, "  "+hint)

@@ -123,7 +123,7 @@ func (d *demoRun) run(ctx context.Context) error {
 	defer stop()
 	d.running.ended = end
 	d.running.signals = d.interrupts(stop, over)
-	d.running.progress.silent = false
+	d.running.progress.silent, d.running.progress.table = false, d.out.tty
 	d.running.each = func(snap *appmaster.Snapshot) {
 		if snap.State == "running" {
 			d.started.Do(func() {
@@ -131,7 +131,9 @@ func (d *demoRun) run(ctx context.Context) error {
 				close(up)
 			})
 		}
-		d.show(ctx, snap)
+		if d.running.progress.silent { // before, progress tells what the start waits for
+			d.show(ctx, snap)
+		}
 	}
 	directed := make(chan error, 1)
 	go func() { directed <- d.direct(ctx, producing, up, over, end) }()
@@ -221,6 +223,7 @@ func (d *demoRun) show(ctx context.Context, snap *appmaster.Snapshot) {
 		d.trimmed = now
 		if err := d.demo.Trim(ctx, readOffsets(snap)); err != nil {
 			d.running.progress.say(err.Error())
+			d.screen.drawn = nil // what was said stands below it
 		}
 	}
 }

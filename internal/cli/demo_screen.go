@@ -11,12 +11,14 @@ import (
 
 // demoScreen shows the state of the demo: a block that is drawn anew on a terminal, a line a window in a pipe.
 type demoScreen struct {
-	lines  int       // drawn last
+	drawn  []int     // columns of each line drawn last
 	window time.Time // told of last
 }
 
 func (s *demoScreen) draw(out *terminal, v demo.View, snap *appmaster.Snapshot, r *running) {
 	if out.tty {
+		r.progress.clear()
+		out.measure()
 		s.redraw(out, demoLines(out, v, snap, r))
 		return
 	}
@@ -26,17 +28,41 @@ func (s *demoScreen) draw(out *terminal, v demo.View, snap *appmaster.Snapshot, 
 	}
 }
 
-// redraw writes lines over those drawn before.
+// redraw writes lines over those drawn before, each cut to one row and all together to the screen: it can go up no
+// further. Rows that a terminal made narrower since has wrapped are reckoned with.
 func (s *demoScreen) redraw(out *terminal, lines []string) {
+	lines = lines[:min(len(lines), max(1, out.height-1))]
 	var b strings.Builder
-	if s.lines > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\r\x1b[J", s.lines)
+	up := 0
+	for _, n := range s.drawn {
+		up += max(1, (n+out.width-1)/out.width)
 	}
+	if up = min(up, out.height-1); up > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", up)
+	}
+	if len(s.drawn) > 0 {
+		b.WriteString("\r\x1b[J")
+	}
+	s.drawn = s.drawn[:0]
 	for _, line := range lines {
+		line = cut(line, out.width-1)
 		b.WriteString(line + "\n")
+		s.drawn = append(s.drawn, columns(line))
 	}
 	fmt.Fprint(out.w, b.String())
-	s.lines = len(lines)
+}
+
+// demoFigures are the figures of a moment. What was counted has been read, though the agents report what they
+// have read only now and then; what was read has been produced, save the few events that close the last windows.
+func demoFigures(v demo.View, r *running) []string {
+	f := r.progress.figures
+	read := min(max(f.in, v.Counted), v.Produced)
+	return []string{
+		number(v.Produced) + " produced",
+		fmt.Sprintf("%s read (%s/s)", number(read), number(int64(f.rate))),
+		number(v.Counted) + " counted",
+		"lag " + number(max(0, v.Produced-read)),
+	}
 }
 
 // demoLine is the plain form.
@@ -45,32 +71,32 @@ func demoLine(v demo.View, snap *appmaster.Snapshot, r *running) string {
 	for _, u := range v.Top[:min(3, len(v.Top))] {
 		top = append(top, u.User+" "+number(u.Count))
 	}
-	f := r.progress.figures
-	return fmt.Sprintf("window to %s: %s; %s produced, %s read (%s/s), %s counted, lag %s, event time %s",
-		v.Window.UTC().Format(time.TimeOnly), strings.Join(top, ", "),
-		number(v.Produced), number(f.in), number(int64(f.rate)), number(v.Counted), number(max(0, v.Produced-f.in)), f.lag())
+	parts := demoFigures(v, r)
+	if lag := r.progress.figures.lag(); lag != "" {
+		parts = append(parts, "event time "+lag)
+	}
+	return fmt.Sprintf("window to %s: %s; %s", v.Window.UTC().Format(time.TimeOnly), strings.Join(top, ", "), strings.Join(parts, ", "))
 }
 
 func demoLines(out *terminal, v demo.View, snap *appmaster.Snapshot, r *running) []string {
-	f := r.progress.figures
-	tasks := 0
-	for _, vertex := range snap.Vertices {
-		tasks += vertex.Tasks["running"]
-	}
-	state := fmt.Sprintf("%s on %d agents, %d tasks; dashboard %s", snap.State, len(snap.Agents), tasks, r.client.dashboard())
+	lines := []string{out.paint(bold, "heddle demo") + ": clicks per user, in windows of two seconds of event time"}
 	if snap.State == "canceling" || snap.State == "canceled" {
-		state = "ended" // which is how the demo ends, not a cancellation
-	} else if lag := f.lag(); lag != "" {
-		state += "; event time " + lag
+		lines = append(lines, "ended") // which is how the demo ends, not a cancellation
+	} else {
+		tasks := 0
+		for _, vertex := range snap.Vertices {
+			tasks += vertex.Tasks["running"]
+		}
+		state := []string{fmt.Sprintf("%s on %d agents, %d tasks", snap.State, len(snap.Agents), tasks)}
+		if lag := r.progress.figures.lag(); lag != "" {
+			state = append(state, "event time "+lag)
+		}
+		lines = append(lines, fill(state, "; ", out.width-1)...)
+		lines = append(lines, "dashboard "+r.client.dashboard())
 	}
-	lines := []string{
-		out.paint(bold, "heddle demo") + ": clicks per user, in windows of two seconds of event time",
-		state,
-		"",
-		fmt.Sprintf("produced %s   read %s (%s/s)   counted %s   lag %s",
-			number(v.Produced), number(f.in), number(int64(f.rate)), number(v.Counted), number(max(0, v.Produced-f.in))),
-		"",
-	}
+	lines = append(lines, "")
+	lines = append(lines, fill(demoFigures(v, r), "   ", out.width-1)...)
+	lines = append(lines, "")
 	if len(v.Top) == 0 {
 		return append(lines, out.paint(dim, "waiting for the first window to close"))
 	}

@@ -3,9 +3,122 @@ package cli
 import (
 	"context"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/heddle-stream/heddle"
 )
+
+// harmful is a job whose first record does harm in a way.
+func harmful(way string) *heddle.Job {
+	job := heddle.NewJob("harm")
+	in, way, _ := strings.Cut(way, ":")
+	lines := heddle.From(job, heddle.Files(in), heddle.Text())
+	heddle.To(heddle.Map(lines, func(line string) string {
+		switch way {
+		case "escape":
+			panic("\x1b[2Jall is well\rtab\tbed\nand \x9b2J")
+		case "crash":
+			for range 100 {
+				go func() { select {} }()
+			}
+			go panic("out of its mind")
+			select {}
+		case "hang":
+			select {}
+		}
+		return line
+	}), heddle.Stdout(), heddle.Text())
+	return job
+}
+
+// harm makes the world's job a harmful one.
+func (w *world) harm(way string) {
+	w.t.Helper()
+	way = w.file("in.txt", text) + ":" + way
+	w.job = harmful(way)
+	w.environ = append(w.environ, badJob+"="+way)
+}
+
+// A job's error can't draw on the terminal.
+func TestErrorTextIsHarmless(t *testing.T) {
+	for _, target := range []string{"local", "inproc"} {
+		w := newWorld(t)
+		w.harm("escape")
+		in := w.start("run", "--target", target)
+		in.expect(5, "all is well", "tab    bed")
+		for line := range strings.Lines(in.stderr.String()) {
+			if line = strings.TrimSuffix(line, "\n"); strings.ContainsAny(line, "\x1b\r\t") || !utf8.ValidString(line) {
+				t.Errorf("target %s: stderr has the line %q", target, line)
+			}
+		}
+	}
+}
+
+// Of an agent that crashes, the reason is shown, not the end of the dump of its goroutines.
+func TestCrashIsExplained(t *testing.T) {
+	w := newWorld(t)
+	w.environ = append(w.environ, "GOTRACEBACK=all")
+	w.harm("crash")
+	w.start("run").expect(5, "exit status 2", "| panic: out of its mind", "| …")
+}
+
+// A job whose output nobody wants any more fails by that, not by the signal that tells of it.
+func TestStdoutIsClosed(t *testing.T) {
+	w := newWorld(t)
+	w.harm("none")
+	r, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	r.Close()
+	in := &invocation{w: w, done: make(chan int, 1)}
+	in.done <- Main(context.Background(), Env{
+		Program: "heddle", Args: []string{"run"}, Environ: w.environ, Stdin: strings.NewReader(""),
+		Stdout: out, Stderr: &in.stderr, Executable: os.Args[0],
+	}, w.job)
+	in.expect(5, "broken pipe")
+	if text := in.stderr.String(); strings.Contains(text, "signal") {
+		t.Errorf("stderr is\n%s\nwant no talk of a signal", text)
+	}
+}
+
+// A terminal that goes away ends its job in order, as Ctrl-C does.
+func TestHangUpCancels(t *testing.T) {
+	w := newWorld(t)
+	cmd := exec.Command(os.Args[0], "run", w.endless())
+	cmd.Env = append(w.environ, testMain+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	app, _ := w.running()
+	signalMaster(t, app, syscall.SIGHUP) // not its affair
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if cmd.Wait(); cmd.ProcessState.ExitCode() != exitCancelled {
+		t.Errorf("the client ended with %s, want exit code %d\n%s", cmd.ProcessState, exitCancelled, w.logs())
+	}
+	if left, err := os.ReadDir(w.state); err != nil || len(left) > 0 {
+		t.Errorf("the state directory still holds %v, %v", left, err)
+	}
+}
+
+// signalMaster sends a signal to an application's ApplicationMaster.
+func signalMaster(t *testing.T, app appDir, sig syscall.Signal) {
+	t.Helper()
+	var addr struct{ PID int }
+	if err := app.readJSON(addrFile, &addr); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(addr.PID, sig); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // What can't be started for want of a file or a process is a precondition, and leaves nothing behind.
 func TestRunCannotStart(t *testing.T) {

@@ -91,11 +91,13 @@ func tooParallel(g *flow.Graph, c *conf.Config) error {
 func (s *session) planCommand() *cobra.Command {
 	use, args := s.jobArg()
 	var dot, asJSON bool
+	var strategy string
 	cmd := &cobra.Command{
 		Use: "plan" + use, Short: "Show the job graph and the slots it needs, without running it", Args: args,
 		Long: `Show how a job would run: its operators chained into vertices, the parallelism of each, how records move
-between them, and the slots it needs. Nothing is started and nothing outside is asked.`,
-		Example: "  heddle plan" + use + "\n  heddle plan" + use + " --parallelism 4\n  heddle plan" + use + " --dot | dot -Tsvg > job.svg",
+between them, and the slots it needs. With --agents or --strategy, show also which tasks would share which slots of which agents.
+Nothing is started and nothing outside is asked.`,
+		Example: "  heddle plan" + use + "\n  heddle plan" + use + " --parallelism 4\n  heddle plan" + use + " --agents 5 --strategy evenly-spread\n  heddle plan" + use + " --dot | dot -Tsvg > job.svg",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if dot && asJSON {
 				return usage(errors.New("--dot and --json exclude each other"))
@@ -117,9 +119,13 @@ between them, and the slots it needs. Nothing is started and nothing outside is 
 			case asJSON:
 				return g.JSON(s.env.Stdout)
 			}
-			return g.Text(s.env.Stdout)
+			if err := g.Text(s.env.Stdout); err != nil || strategy == "" && !given(c, "agents") {
+				return err
+			}
+			return s.showPlacement(g, c, strategy)
 		},
 	}
+	cmd.Flags().StringVar(&strategy, "strategy", "", "show the placement by this slot.selection: `default|evenly-spread`")
 	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph in Graphviz's language")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

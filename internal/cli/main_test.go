@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/bench"
+	"github.com/heddle-stream/heddle/internal/lastlines"
 	"go.uber.org/goleak"
 )
 
@@ -22,6 +23,7 @@ import (
 const (
 	testMain = "CLI_TEST_MAIN" // be the command
 	testJob  = "CLI_TEST_JOB"  // have a job of one's own
+	badJob   = "CLI_TEST_BAD"  // have a job that does harm
 )
 
 // TestMain lets this program be every role of the applications that the tests start.
@@ -32,6 +34,9 @@ func TestMain(m *testing.M) {
 	var job *heddle.Job
 	if os.Getenv(testJob) != "" {
 		job = goJob(os.Getenv(testJob))
+	}
+	if os.Getenv(badJob) != "" {
+		job = harmful(os.Getenv(badJob))
 	}
 	env, stop := System()
 	code := Main(context.Background(), env, job)
@@ -120,7 +125,7 @@ func (w *world) logs() string {
 	apps, _ := listApps(w.state)
 	for _, app := range apps {
 		for name, file := range app.logs() {
-			fmt.Fprintf(&b, "%s of %s:\n  %s\n", name, app.id, strings.Join(tail(file, 20), "\n  "))
+			fmt.Fprintf(&b, "%s of %s:\n  %s\n", name, app.id, strings.Join(lastlines.Of(file, 20), "\n  "))
 		}
 	}
 	return b.String()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
@@ -131,34 +130,4 @@ func watchOwner(lost func()) {
 			lost()
 		}
 	}()
-}
-
-// tail returns the last n lines of a file, fewer if they are more than 64 KiB; nil if it can't be read.
-func tail(file string, n int) []string {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	const most = 64 << 10
-	info, err := f.Stat()
-	if err != nil {
-		return nil
-	}
-	offset := max(0, info.Size()-most)
-	b, err := io.ReadAll(io.NewSectionReader(f, offset, most))
-	if err != nil {
-		return nil
-	}
-	lines := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
-	if offset > 0 {
-		lines = lines[1:]
-	}
-	if len(lines) == 1 && lines[0] == "" {
-		return nil
-	}
-	for i, line := range lines {
-		lines[i] = printable(line)
-	}
-	return lines[max(0, len(lines)-n):]
 }

@@ -16,6 +16,7 @@ type progress struct {
 	job     string
 	app     string
 	quiet   bool
+	table   bool // another view takes over when the job runs, and shows the dashboard's address
 	silent  bool // another view shows the figures; changes of state are still told
 	times   *timings
 	timings bool // print times at the end
@@ -73,9 +74,8 @@ func (p *progress) update(text string, isNew bool) {
 		return
 	}
 	if p.out.tty {
-		if r := []rune(text); len(r) >= p.out.width {
-			text = string(r[:p.out.width-1])
-		}
+		p.out.measure()
+		text = cut(text, p.out.width-1)
 		if !p.onLine || text != p.last {
 			fmt.Fprint(p.out.w, "\r\x1b[K"+text)
 			p.onLine, p.last = true, text
@@ -131,7 +131,7 @@ func (p *progress) show(snap *appmaster.Snapshot, c *client) {
 		if p.times != nil {
 			p.times.markAt("agents registered, deployed", snap.Since)
 		}
-		if !p.silent {
+		if !p.silent && !p.table {
 			p.say(fmt.Sprintf("%s: dashboard %s", p.app, c.dashboard()))
 		}
 	}

@@ -32,6 +32,7 @@ type application struct {
 func (s *session) runRole(ctx context.Context, role string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer deaf()()
 	path := s.env.Getenv("HEDDLE_APP_DIR")
 	if path == "" {
 		return usage(fmt.Errorf("HEDDLE_ROLE is set to %s but HEDDLE_APP_DIR is not", role), "these variables are set by heddle itself; unset HEDDLE_ROLE")
@@ -47,6 +48,14 @@ func (s *session) runRole(ctx context.Context, role string) error {
 		return s.runAgent(ctx, app, agent.Config{Dir: s.env.Getenv("HEDDLE_AGENT_DIR")})
 	}
 	return usage(fmt.Errorf("there is no role %q: HEDDLE_ROLE is appmaster or agent", role))
+}
+
+// deaf keeps this process from ending, until the returned function is called, by a terminal that goes away, which is the
+// client's affair, and by output that nobody reads, which is for the sink to tell.
+func deaf() (undo func()) {
+	signals := make(chan os.Signal, 1) // never read: what does not fit is dropped
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGPIPE)
+	return func() { signal.Stop(signals) }
 }
 
 func (s *session) openApplication(dir appDir) (*application, error) {

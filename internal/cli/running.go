@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/internal/lastlines"
 )
 
 // How long the client waits for what should take a moment.
@@ -131,6 +132,7 @@ func (r *running) look(ctx context.Context) bool {
 		r.progress.unanswered(err)
 		return true
 	}
+	snap.Waiting = printable(snap.Waiting)
 	r.progress.show(snap, r.client)
 	if r.each != nil {
 		r.each(snap)
@@ -211,7 +213,7 @@ func place(c *appmaster.Cause) string {
 
 // failure is an error with the last lines of the ApplicationMaster's log.
 func (r *running) failure(err error) error {
-	hints := logHints(tail(r.app.file(logFile), failLines), "last lines of "+r.app.file(logFile)+":")
+	hints := logHints(lastlines.Of(r.app.file(logFile), failLines), "last lines of "+r.app.file(logFile)+":")
 	return failed(err, append(hints, r.whereLogs())...)
 }
 
@@ -224,7 +226,7 @@ func logHints(lines []string, title string) []string {
 		return nil
 	}
 	hints := []string{title}
-	for _, line := range lines[max(0, len(lines)-failLines):] {
+	for _, line := range lastlines.Cut(lines, failLines) {
 		hints = append(hints, "  | "+printable(line))
 	}
 	return hints

@@ -17,19 +17,86 @@ type terminal struct {
 	tty    bool // a person looks on
 	colour bool
 	width  int
+	height int
+	file   *os.File // of a tty, for its size
 }
 
 func newTerminal(env Env, w io.Writer) *terminal {
-	t := &terminal{w: w, width: 100}
+	t := &terminal{w: w, width: 100, height: 1000}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || env.Getenv("TERM") == "dumb" {
 		return t
 	}
-	t.tty, t.colour = true, env.Getenv("NO_COLOR") == ""
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-		t.width = width
-	}
+	t.tty, t.colour, t.file = true, env.Getenv("NO_COLOR") == "", f
+	t.measure()
 	return t
+}
+
+// measure asks for the size of the terminal, which changes as people please.
+func (t *terminal) measure() {
+	if t.file == nil {
+		return
+	}
+	if width, height, err := term.GetSize(int(t.file.Fd())); err == nil && width > 0 && height > 0 {
+		t.width, t.height = width, height
+	}
+}
+
+// cut is text as far as it fits into width columns; SGR sequences take none, and what they set ends with the text.
+func cut(text string, width int) string {
+	var b strings.Builder
+	coloured := false
+	for i := 0; i < len(text); {
+		if n := sgr(text[i:]); n > 0 {
+			b.WriteString(text[i : i+n])
+			coloured = text[i:i+n] != "\x1b[0m"
+			i += n
+			continue
+		}
+		if width == 0 {
+			break
+		}
+		_, n := utf8.DecodeRuneInString(text[i:])
+		b.WriteString(text[i : i+n])
+		i, width = i+n, width-1
+	}
+	if coloured {
+		b.WriteString("\x1b[0m")
+	}
+	return b.String()
+}
+
+// columns is how many columns a text takes.
+func columns(text string) (n int) {
+	for i := 0; i < len(text); {
+		if m := sgr(text[i:]); m > 0 {
+			i += m
+			continue
+		}
+		_, m := utf8.DecodeRuneInString(text[i:])
+		i, n = i+m, n+1
+	}
+	return n
+}
+
+// sgr is the length of the SGR sequence that text begins with, 0 if it begins with none.
+func sgr(text string) int {
+	if !strings.HasPrefix(text, "\x1b[") {
+		return 0
+	}
+	return strings.IndexByte(text, 'm') + 1
+}
+
+// fill puts parts into as few lines of width columns as they fit into.
+func fill(parts []string, between string, width int) (lines []string) {
+	for _, p := range parts {
+		if last := len(lines) - 1; last >= 0 && columns(lines[last])+columns(between)+columns(p) <= width {
+			lines[last] += between + p
+		} else {
+			lines = append(lines, p)
+		}
+	}
+	return lines
 }
 
 // The colours used, as SGR parameters.
@@ -96,14 +163,14 @@ func clean(cells []string) []string {
 	return out
 }
 
-// printable is text without control characters, which could move a terminal's cursor or forge lines.
+// printable is text without control characters, which could move a terminal's cursor or forge lines. Tabs become spaces.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
 			return '�'
 		}
 		return r
-	}, text)
+	}, strings.ReplaceAll(text, "\t", "    "))
 }
 
 // json writes v for programs, indented.
