@@ -7,18 +7,15 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +23,7 @@ import (
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl"
+	"github.com/heddle-stream/heddle/internal/lastlines"
 )
 
 // Config is how agents are started. It must not change after New.
@@ -155,7 +153,7 @@ func (d *Driver) run(ctx context.Context, n int, p *process) {
 	wanted := p.wanted
 	delete(d.agents, id)
 	d.mu.Unlock()
-	d.env.Exited(appmaster.AgentExit{Agent: id, Reason: describe(err), Blame: !wanted, LastLogs: tail(filepath.Join(dir, LogFile), lastLines)})
+	d.env.Exited(appmaster.AgentExit{Agent: id, Reason: describe(err), Blame: !wanted, LastLogs: lastlines.Of(filepath.Join(dir, LogFile), lastLines)})
 }
 
 // LogFile is the name of an agent's log in its directory.
@@ -222,29 +220,4 @@ func describe(err error) string {
 		return fmt.Sprintf("killed by signal %d (%s)", int(status.Signal()), status.Signal())
 	}
 	return fmt.Sprintf("exit status %d", exit.ExitCode())
-}
-
-// tail returns the last n lines of a file, or those of its last 64 KiB; nil if it can't be read.
-func tail(path string, n int) []string {
-	const most = 64 << 10
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil
-	}
-	from := max(0, info.Size()-most)
-	data, err := io.ReadAll(io.NewSectionReader(f, from, most))
-	data = bytes.TrimRight(data, "\n")
-	if err != nil || len(data) == 0 {
-		return nil
-	}
-	lines := strings.Split(string(bytes.ToValidUTF8(data, []byte("?"))), "\n")
-	if from > 0 && len(lines) > 1 {
-		lines = lines[1:] // the first may be cut
-	}
-	return lines[max(0, len(lines)-n):]
 }

@@ -53,6 +53,11 @@ func playAgent() int {
 	signal.Notify(term, syscall.SIGTERM)
 	fmt.Println("pid", os.Getpid())
 	switch os.Args[1] {
+	case "panic":
+		for range 100 {
+			go func() { select {} }()
+		}
+		panic("out of its mind")
 	case "crash":
 		fmt.Println("out of luck")
 		return 3
@@ -208,6 +213,16 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// What an agent says when it panics is not hidden by the dump of its goroutines.
+func TestPanic(t *testing.T) {
+	t.Setenv("GOTRACEBACK", "all")
+	d, w := begin(t, "panic", 0)
+	d.Ask(1)
+	if e := <-w.exited; e.Reason != "exit status 2" || len(e.LastLogs) != lastLines || e.LastLogs[0] != "panic: out of its mind" {
+		t.Errorf("exit %+v", e)
+	}
+}
+
 func TestKilled(t *testing.T) {
 	d, w := begin(t, "obey", 0)
 	d.Ask(2)
@@ -305,26 +320,5 @@ func TestOrphan(t *testing.T) {
 	if !gone(pid) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Errorf("the agent outlived its master, which said %q", said)
-	}
-}
-
-func TestTail(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	for _, c := range []struct {
-		text string
-		want []string
-	}{
-		{"", nil}, {"a", []string{"a"}}, {"a\nb\n", []string{"a", "b"}}, {"a\nb\nc\n\n", []string{"b", "c"}},
-		{"\xffx\n", []string{"?x"}}, {strings.Repeat("y", 100<<10) + "\nz\n", []string{"z"}},
-	} {
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := tail(path, 2); fmt.Sprint(got) != fmt.Sprint(c.want) {
-			t.Errorf("tail(%.10q) = %q, want %q", c.text, got, c.want)
-		}
-	}
-	if got := tail(path+"x", 2); got != nil {
-		t.Errorf("tail of no file: %q", got)
 	}
 }
