@@ -42,6 +42,7 @@ type Machine struct {
 	byAgent  map[cluster.AgentID][]int // executions deployed to an agent
 	released bool                      // slots were given back
 	previous []cluster.SlotID          // slots of the attempt before
+	shared   [][]int                   // by vertex and subtask: index in slots; the same in all attempts
 	bulk     int                       // of the last request
 	cause    *Cause
 	deadline time.Time // when to give up agents, or to restart

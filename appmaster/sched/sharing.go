@@ -13,19 +13,34 @@ import (
 // A vertex as wide as its group takes them in order. A narrower one goes where its co-located vertex went, or the vertex of equal
 // parallelism that feeds it subtask by subtask; if there is none, to the agents and there to the slots that have the fewest tasks.
 // So a job of many narrow vertices does not pile them up in the first slot.
+//
+// The next attempts keep what was found: each shared slot is asked for where it was before, so that subtasks come back to
+// where their state is, together with those that they shared a slot with.
 func (m *Machine) share() {
+	if m.shared == nil {
+		m.shared = m.sharing()
+	}
+	for v, slots := range m.shared {
+		for s, slot := range slots {
+			m.execs[m.first[v]+s].slot = slot
+		}
+	}
+}
+
+// sharing returns by vertex and subtask the index of its slot.
+func (m *Machine) sharing() [][]int {
 	load := newLoad(m.slots)
 	at := make([][]int, len(m.graph.Vertices)) // by vertex and subtask: index of the slot
 	for gi := range m.groups {
 		g := &m.groups[gi]
 		for _, v := range g.vertices {
 			at[v] = m.place(g, v, at, load)
-			for s, slot := range at[v] {
-				m.execs[m.first[v]+s].slot = slot
+			for _, slot := range at[v] {
 				load.add(slot)
 			}
 		}
 	}
+	return at
 }
 
 func (m *Machine) place(g *group, v int, at [][]int, load *load) []int {
