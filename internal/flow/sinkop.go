@@ -23,34 +23,54 @@ type sinkOp[T any] struct {
 }
 
 // Open implements Operator.
-func (o *sinkOp[T]) Open(ctx context.Context) error {
+func (o *sinkOp[T]) Open(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = callError(o.node, "open", p)
+		}
+	}()
 	w, err := openWriter(ctx, o.to, o.rt)
 	if err != nil {
-		return fmt.Errorf("cannot open sink %s: %w", o.node.at(), err)
+		return o.failed("open", err)
 	}
 	o.w, o.ctx = w, ctx
 	return nil
 }
 
 // Push implements Out.
-func (o *sinkOp[T]) Push(b Batch[T]) error {
+func (o *sinkOp[T]) Push(b Batch[T]) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = callError(o.node, "write", p)
+		}
+	}()
 	if err := o.w.Write(b); err != nil {
-		return fmt.Errorf("cannot write to %s of sink %s: %w", o.to.Describe(), o.node.at(), err)
+		return o.failed("write to", err)
 	}
 	return nil
 }
 
+// failed is the sink's own error: without its name, the chain's head would be taken for the one that failed.
+func (o *sinkOp[T]) failed(what string, err error) error {
+	return &OperatorError{o.node.Title(), fmt.Errorf("cannot %s %s of sink %s: %w", what, o.to.Describe(), o.node.at(), err)}
+}
+
 // Control implements Out: what was written is delivered before a barrier or the end passes.
-func (o *sinkOp[T]) Control(c Control) error {
+func (o *sinkOp[T]) Control(c Control) (err error) {
 	if c.Kind != Barrier && c.Kind != End {
 		return nil
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = callError(o.node, "flush", p)
+		}
+	}()
 	if err := o.w.Flush(o.ctx); err != nil {
-		return fmt.Errorf("cannot flush %s of sink %s: %w", o.to.Describe(), o.node.at(), err)
+		return o.failed("flush", err)
 	}
 	if f, ok := o.w.(Finisher); ok && c.Kind == End {
 		if err := f.Finish(o.ctx); err != nil {
-			return fmt.Errorf("cannot finish %s of sink %s: %w", o.to.Describe(), o.node.at(), err)
+			return o.failed("finish", err)
 		}
 	}
 	return nil
@@ -62,7 +82,7 @@ func (o *sinkOp[T]) Close() error {
 		return nil
 	}
 	if err := o.w.Close(); err != nil {
-		return fmt.Errorf("cannot close %s of sink %s: %w", o.to.Describe(), o.node.at(), err)
+		return o.failed("close", err)
 	}
 	return nil
 }

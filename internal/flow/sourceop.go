@@ -36,6 +36,7 @@ type sourceOp[T any] struct {
 	times  []int64
 	splits splitMarks[T]
 	ended  bool
+	below  error // what an operator after this one failed by: not the reader's error, though it comes back through it
 
 	marksAt, readerAt int64 // when watermarks and the reader want a timer
 }
@@ -113,6 +114,9 @@ func (o *sourceOp[T]) Poll() (SourceStatus, error) {
 		return SourceEnd, nil
 	}
 	st, err := o.reader.Poll(o.emit)
+	if o.below != nil {
+		return st, o.below
+	}
 	if err != nil {
 		return st, fmt.Errorf("source %s: %w", o.node.at(), err)
 	}
@@ -173,7 +177,8 @@ func (o *sourceOp[T]) push(split string, b Batch[T]) error {
 	if err := o.tell(o.splits.wake()); err != nil {
 		return err
 	}
-	return o.out.Push(b)
+	o.below = o.out.Push(b)
+	return o.below
 }
 
 // advance emits what is due of watermarks and idleness, and sets the timer for what will be.
