@@ -291,3 +291,27 @@ func TestDeclareOption(t *testing.T) {
 	}()
 	heddle.DeclareOption(heddle.Option{Name: "test.declared"})
 }
+
+// A timer without OnTimer is found when it is set; the error names the author's call, not the engine's.
+func TestTimerWithoutOnTimer(t *testing.T) {
+	type proc = heddle.Processor[int64, int64, int64]
+	job := heddle.NewJob("timers")
+	nums := heddle.FromSource(job, heddle.Generate(1, func(i int64) int64 { return i }))
+	timed := heddle.Process(heddle.KeyBy(nums, func(v int64) int64 { return v }), func(*heddle.States) proc {
+		return proc{Process: func(c *heddle.ProcessContext[int64, int64], _ int64) error {
+			c.SetEventTimer(5)
+			return nil
+		}}
+	})
+	heddle.ToSink(timed, heddle.Discard[int64]())
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := filepath.Base(dir)
+	err = runJob(t, job, 1)
+	if err == nil || !strings.Contains(err.Error(), "operator process 1 (") ||
+		!strings.Contains(err.Error(), "has no OnTimer to call when it comes at "+here+"/job_test.go:") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -66,6 +66,9 @@ func TestKeyedMistakes(t *testing.T) {
 		{"slide", func(j *Job) {
 			Aggregate(Sliding(All(clicks(j)), time.Minute, time.Microsecond), Count[click]())
 		}, "slide 1µs is not a positive whole number of milliseconds"},
+		{"gaps", func(j *Job) {
+			Aggregate(Sliding(All(clicks(j)), time.Hour, 2*time.Hour), Count[click]())
+		}, "slide 2h0m0s is longer than the windows of 1h0m0s"},
 		{"zone", func(j *Job) {
 			Aggregate(Calendar(All(clicks(j)), Day, "Mars/Olympus"), Count[click]())
 		}, "Mars/Olympus"},

@@ -39,7 +39,8 @@ func Tumbling[K comparable, T any](in Keyed[K, T], size time.Duration) Windows[K
 	return Windows[K, T]{in, flow.WindowSpec{Kind: flow.TumblingWindow, Size: size}}
 }
 
-// Sliding cuts windows of the given size, one of which begins every slide, so that a record is in size/slide of them.
+// Sliding cuts windows of the given size, one of which begins every slide. A record is in size/slide of them; where that
+// is no whole number, in one more or less by where it falls. The slide may not be longer than the size.
 func Sliding[K comparable, T any](in Keyed[K, T], size, slide time.Duration) Windows[K, T] {
 	return Windows[K, T]{in, flow.WindowSpec{Kind: flow.SlidingWindow, Size: size, Slide: slide}}
 }
@@ -94,6 +95,8 @@ func addWindow[K comparable, T, A, R any](w Windows[K, T], agg Aggregator[T, A, 
 	j := w.in.s.job
 	if err := w.spec.Check(); err != nil {
 		j.errorf("%w", err)
+	} else if w.spec.Kind == flow.SlidingWindow && w.spec.Slide > w.spec.Size {
+		j.errorf("slide %v is longer than the windows of %v: records between two windows would be in none", w.spec.Slide, w.spec.Size)
 	}
 	p := flow.WindowParams[K, T, A, R]{Spec: &w.spec, Key: w.in.key, Agg: agg, Sides: sides, Codecs: j.codecs}
 	return addKeyed[Windowed[K, R]](w.in, nodeSpec{kind: "window", detail: w.spec.String(), sides: sides, new: flow.NewWindow(p)}, p.Check)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/agent/task"
+	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
@@ -187,6 +188,13 @@ func (h *Harness) find(name, what string, fits func(*flow.Node) bool) *flow.Node
 				found = append(found, n)
 			}
 		}
+	}
+	if len(found) == 0 && name != "" {
+		hint := ""
+		if near := conf.Nearest(name, all); near != "" {
+			hint = fmt.Sprintf(" did you mean %q?", near)
+		}
+		h.t.Fatalf("the job has no %s %q;%s there are: %s", what, name, hint, strings.Join(all, ", "))
 	}
 	if len(found) != 1 {
 		h.t.Fatalf("%q means %d %ss of the job, want one; there are: %s", name, len(found), what, strings.Join(all, ", "))

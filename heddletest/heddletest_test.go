@@ -214,7 +214,12 @@ func TestMisuse(t *testing.T) {
 		"invalid job": {func(t heddletest.TB) { heddletest.New(t, invalid()) }, "cannot compile job"},
 		"no input":    {func(t heddletest.TB) { heddletest.New(t, clicksPerUser()).End() }, `call heddletest.Input[heddletest_test.click](h, "clicks")`},
 		"wrong type":  {func(t heddletest.TB) { heddletest.Input[string](heddletest.New(t, clicksPerUser()), "clicks") }, "of type heddletest_test.click, not string"},
-		"wrong name":  {func(t heddletest.TB) { heddletest.Output[count](heddletest.New(t, clicksPerUser()), "clocks") }, `"clocks" means 0 sinks of the job, want one; there are: counts`},
+		"wrong name":  {func(t heddletest.TB) { heddletest.Output[count](heddletest.New(t, clicksPerUser()), "clocks") }, `the job has no sink "clocks"; there are: counts`},
+		"near name": {func(t heddletest.TB) {
+			h := heddletest.New(t, clicksPerUser())
+			heddletest.Input[click](h, "")
+			h.Counter("window-1", "records_in")
+		}, `the job has no operator "window-1"; did you mean "window 1"? there are: clicks, window 1, counts`},
 		"too late": {func(t heddletest.TB) {
 			h := heddletest.New(t, clicksPerUser())
 			heddletest.Input[click](h, "").Send()

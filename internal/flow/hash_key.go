@@ -51,7 +51,7 @@ func keyEncoderOf(t reflect.Type, at string, alone bool) (keyEncoder, error) {
 	case reflect.Struct:
 		return keyStructEncoder(t, at)
 	}
-	return nil, fmt.Errorf("%s can't be a key: %s is a %s; a key consists of integers, floats, bools, strings, []byte, time.Time and structs and arrays of these",
+	return nil, fmt.Errorf("%s can't be a key: %s is a %s; a key consists of integers, floats, bools, strings, time.Time and structs and arrays of these",
 		t, fieldPath(at), t.Kind())
 }
 

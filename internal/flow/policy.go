@@ -32,12 +32,12 @@ type DeadRecord struct {
 	Value    []byte // a message's bytes, where it could not be decoded; else nil
 }
 
-// Title is how the operator is called in errors: its name, or kind and id.
+// Title is how the operator is called in plans, errors, logs and tests: its name, or kind and id.
 func (n *Node) Title() string {
 	if n.Name != "" {
 		return n.Name
 	}
-	return n.Kind + "-" + strconv.Itoa(n.ID)
+	return n.Kind + " " + strconv.Itoa(n.ID)
 }
 
 // at is the operator's title and place in the author's program.
@@ -78,21 +78,39 @@ func callError(n *Node, what string, p any) error {
 	return &OperatorError{n.Title(), fmt.Errorf("operator %s: %s: panic: %v%s", n.at(), what, p, panicSite())}
 }
 
-// panicSite is " at file:line" of the innermost frame that is not the runtime's, seen from a deferred function.
+// panicSite is " at file:line" of where a panic began, seen from a deferred function: the innermost frame that is not the
+// runtime's. Where the engine itself found fault with a call, that is the call.
 func panicSite() string {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
-	panicking := false
+	panicking, first := false, ""
 	for {
 		f, more := frames.Next()
 		switch {
 		case f.Function == "runtime.gopanic":
 			panicking = true
 		case panicking && !strings.HasPrefix(f.Function, "runtime."):
-			return " at " + path.Base(path.Dir(f.File)) + "/" + path.Base(f.File) + ":" + strconv.Itoa(f.Line)
+			site := " at " + path.Base(path.Dir(f.File)) + "/" + path.Base(f.File) + ":" + strconv.Itoa(f.Line)
+			if !vocabulary(f) {
+				if first != "" && strings.HasPrefix(f.Function, module+"/") {
+					return first // no author's function is in between
+				}
+				return site
+			}
+			if first == "" {
+				first = site
+			}
 		}
 		if !more {
-			return ""
+			return first
 		}
 	}
+}
+
+const module = "github.com/heddle-stream/heddle"
+
+// vocabulary reports whether f is of what authors call: this package and package heddle.
+func vocabulary(f runtime.Frame) bool {
+	return !strings.HasSuffix(f.File, "_test.go") &&
+		(strings.HasPrefix(f.Function, module+".") || strings.HasPrefix(f.Function, module+"/internal/flow."))
 }

@@ -114,7 +114,7 @@ func (o *processCore[K, U]) at(times []int64, i int) {
 
 func (o *processCore[K, U]) setTimer(t *timers, at int64) {
 	if o.onTimer == nil {
-		panic("a timer is set, but there is no OnTimer to call")
+		panic("a timer is set, but its operator has no OnTimer to call when it comes")
 	}
 	if t.add(o.keys.write(), at) && t == o.clock {
 		o.armClock()

@@ -244,11 +244,11 @@ func TestProcessErrors(t *testing.T) {
 	}
 	t.Run("fail", func(t *testing.T) {
 		c := newConversation(t, processOf(nil, fails), showString)
-		c.talk(t, "a 1 a 2", "error: operator window-3 (job/main.go:7): bad luck; record: {Key:a N:2}")
+		c.talk(t, "a 1 a 2", "error: operator window 3 (job/main.go:7): bad luck; record: {Key:a N:2}")
 	})
 	t.Run("panic", func(t *testing.T) {
 		c := newConversation(t, processOf(&Policy{OnError: Skip}, fails), showString)
-		if err := c.say("a 1 a 3"); err == nil || !strings.Contains(err.Error(), "operator window-3 (job/main.go:7): panic: worse luck at flow/process_test.go:") ||
+		if err := c.say("a 1 a 3"); err == nil || !strings.Contains(err.Error(), "operator window 3 (job/main.go:7): panic: worse luck at flow/process_test.go:") ||
 			!strings.HasSuffix(err.Error(), "record: {Key:a N:3}") {
 			t.Errorf("panic: got %v", err)
 		}
@@ -262,7 +262,7 @@ func TestProcessErrors(t *testing.T) {
 	})
 	t.Run("timer", func(t *testing.T) {
 		c := newConversation(t, processOf(nil, fails), showString)
-		c.talk(t, "t 1\nwm 10", "t\nerror: operator window-3 (job/main.go:7): too late; record: {Key:t Timer:{At:1970-01-01T00:00:00.010Z Processing:false}}")
+		c.talk(t, "t 1\nwm 10", "t\nerror: operator window 3 (job/main.go:7): too late; record: {Key:t Timer:{At:1970-01-01T00:00:00.010Z Processing:false}}")
 	})
 }
 

@@ -46,7 +46,7 @@ func TestShowFollowsPointers(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}
-	if got := show(loop, 10000); strings.Count(got, "Name:loop") != maxDeep+1 || !strings.Contains(got, "Next:&… ") {
+	if got := show(loop, 10000); strings.Count(got, "Name:loop") != maxDeep || !strings.Contains(got, "Next:&… ") {
 		t.Errorf("a value that leads to itself: %s", got)
 	}
 	if got := show(make([]*int, 1<<20), 50); len(got) > 60 || !strings.HasSuffix(got, "…") {

@@ -252,7 +252,7 @@ func TestSourceMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := inst.Op.Open(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "cannot open source window-3 (job/main.go:7): refused") {
+	if err := inst.Op.Open(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "cannot open source window 3 (job/main.go:7): refused") {
 		t.Errorf("got %v", err)
 	}
 	if err := inst.Op.Close(); err != nil {
@@ -316,7 +316,7 @@ func TestSinkFlushesAndFinishes(t *testing.T) {
 	}
 	to.err = errors.New("full")
 	err := in.Push(Batch[event]{Recs: []event{{N: 1}}})
-	if want := "cannot write to script of sink window-3 (job/main.go:7): full"; err == nil || err.Error() != want {
+	if want := "cannot write to script of sink window 3 (job/main.go:7): full"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -169,7 +169,7 @@ func TestRestoreRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			op := statefulOperators[c.op](t).inst.Op.(Stateful)
-			if err := op.Restore(c.e); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "window-3 (job/main.go:7)") {
+			if err := op.Restore(c.e); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "window 3 (job/main.go:7)") {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 		})

@@ -200,7 +200,7 @@ func TestWindowPanicsNameOperatorAndRecord(t *testing.T) {
 			return newConversation(t, NewWindow(p), func(w Windowed[string, int64]) string { return w.Key })
 		}
 		err := open().say("a 1 @1 a 13 @2")
-		for _, want := range []string{"operator window-3 (job/main.go:7): panic: unlucky at flow/window_test.go:", "record: {Key:a N:13}"} {
+		for _, want := range []string{"operator window 3 (job/main.go:7): panic: unlucky at flow/window_test.go:", "record: {Key:a N:13}"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: panic in Add: got %v, want %q", &spec, err, want)
 			}

@@ -59,7 +59,7 @@ func (p *Problems) Unwrap() []error { return p.List }
 // describe names a node for people: its kind and, where it says more, its name.
 func describe(n *flow.Node) string {
 	if n.Name == "" {
-		return fmt.Sprintf("%s %d", n.Kind, n.ID)
+		return n.Title()
 	}
 	return fmt.Sprintf("%s %q", n.Kind, n.Name)
 }
@@ -321,10 +321,7 @@ func (c *compilation) vertex(id, head int) Vertex {
 
 // add appends node to the chain.
 func (v *Vertex) add(node *flow.Node) {
-	name := node.Name
-	if name == "" {
-		name = fmt.Sprintf("%s %d", node.Kind, node.ID)
-	}
+	name := node.Title()
 	if v.Name != "" {
 		v.Name += " → "
 	}
