@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/heddle-stream/heddle/internal/cli.Version=$(VERSION)
 SEEDS   ?= 1000
 
-.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-yarn itest-net needs generate fuzz clean
+.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-kafka-long itest-yarn itest-net needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -37,10 +37,13 @@ sim: ## the master's control plane in simulation: scripts, and SEEDS=n random cl
 	$(GO) test -count=1 ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
 	$(GO) test -count=1 ./itest/sim -v -run 'TestSeeds|TestScripts|TestDeterminism|TestMassCancel' -sim.seeds=$(SEEDS)
 
-itest: itest-kafka itest-net ## all tests against real services
+itest: itest-kafka itest-yarn itest-net ## all tests against real services
 
 itest-kafka: ## tests against a real Kafka broker
 	ITEST=kafka $(GO) test -count=1 -timeout 20m -v ./itest/kafka
+
+itest-kafka-long: ## tests against a real Kafka cluster of three brokers that restart and die
+	ITEST=kafka-long $(GO) test -count=1 -timeout 20m -v ./itest/kafka
 
 itest-yarn: ## tests against a real Hadoop cluster
 	ITEST=yarn $(GO) test -count=1 -timeout 10m -v ./itest/yarn

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
 
 // ClusterInfo is what a ResourceManager says of itself.
@@ -164,6 +167,37 @@ func children(raw json.RawMessage) []queueJSON {
 		return nil
 	}
 	return bare
+}
+
+// Labels lists the cluster's node labels; none where labels are switched off.
+func (c *Client) Labels(ctx context.Context) ([]string, error) {
+	var raw json.RawMessage
+	if _, _, _, err := c.do(ctx, request{what: "list node labels", method: http.MethodGet, path: "/get-node-labels"}, &raw); err != nil {
+		return nil, err
+	}
+	var out struct {
+		Info list[struct {
+			Name string `json:"name"`
+		}] `json:"nodeLabelInfo"`
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("cannot list node labels: %w", err)
+	}
+	var names []string
+	for _, l := range out.Info {
+		if l.Name != "" {
+			names = append(names, l.Name)
+		}
+	}
+	return names, nil
+}
+
+// Activities returns what the scheduler did lately for an application and why, as the ResourceManager's JSON: its form differs between versions. The
+// first call makes the ResourceManager note it; later ones show it.
+func (c *Client) Activities(ctx context.Context, id yarnid.Application) (json.RawMessage, error) {
+	var raw json.RawMessage
+	_, _, _, err := c.do(ctx, request{what: "get the scheduler's activities for " + id.String(), method: http.MethodGet, path: "/scheduler/app-activities/" + id.String()}, &raw)
+	return raw, err
 }
 
 // IsDenied reports whether the ResourceManager refused for want of a right.

@@ -332,6 +332,16 @@ func TestShapes(t *testing.T) {
 	if n, err := c.NewApplication(t.Context()); err != nil || n.ID.Number != 2 || n.Max != (Resource{8192, 4}) {
 		t.Errorf("new application: %+v, %v", n, err)
 	}
+	for in, want := range map[string]int{`{}`: 0, `null`: 0, `{"nodeLabelInfo":{"name":"gpu"}}`: 1, `{"nodeLabelInfo":[{"name":""},{"name":"a"},{"name":"b"}]}`: 2} {
+		say(in)
+		if ls, err := c.Labels(t.Context()); err != nil || len(ls) != want {
+			t.Errorf("labels %s: %v, %v; want %d", in, ls, err, want)
+		}
+	}
+	say(`{"appActivities":{"diagnostic":"waiting for display"}}`)
+	if raw, err := c.Activities(t.Context(), app7); err != nil || !strings.Contains(string(raw), "waiting") {
+		t.Errorf("activities: %s, %v", raw, err)
+	}
 	say(`{"clusterInfo":{"haState":"ACTIVE","hadoopVersion":"3.4.3"}}`)
 	if is, errs := c.Infos(t.Context()); errs[0] != nil || is[0].HAState != "ACTIVE" {
 		t.Errorf("infos: %v, %v", is, errs)

@@ -215,7 +215,7 @@ func (h *Hadoop) managers(yarn properties, ha bool, port func() string) {
 func (h *Hadoop) Active() string {
 	h.bed.t.Helper()
 	name := ""
-	h.bed.Eventually("a ResourceManager is active", time.Minute, func() error {
+	h.bed.Eventually("a ResourceManager is active", 2*time.Minute, func() error {
 		for i, web := range h.RMWeb {
 			var info struct {
 				ClusterInfo struct{ HAState string }
@@ -282,7 +282,7 @@ func (h *Hadoop) Start(name string) { h.launch(name) }
 // WaitReady waits until every daemon is there, HDFS can be written and all nodes have registered.
 func (h *Hadoop) WaitReady() {
 	h.bed.t.Helper()
-	h.bed.Eventually("the Hadoop cluster is ready", 2*time.Minute, func() error {
+	h.bed.Eventually("the Hadoop cluster is ready", 4*time.Minute, func() error {
 		for name, d := range h.daemons {
 			if !d.proc.Running() && !d.killed {
 				h.bed.t.Fatalf("%s ended:\n%s", name, d.proc.Tail(30))

@@ -169,6 +169,7 @@ func (x *bench) logs() string {
 func TestCluster(t *testing.T) {
 	x := newBench(t, testbed.HadoopOptions{})
 	t.Run("files", x.testFiles)
+	t.Run("store", x.testStore)
 	t.Run("queries", x.testQueries)
 	t.Run("run", x.testRun)
 	t.Run("restart", x.testRestart)
@@ -242,6 +243,50 @@ func (x *bench) testFiles(t *testing.T) {
 	}
 }
 
+// testStore keeps a program once, whoever comes first, and refuses one that another may have planted.
+func (x *bench) testStore(t *testing.T) {
+	local, dir := x.bed.File("program", strings.Repeat("program", 1000)), x.fs.Home()+"/.heddle/bin"
+	type result struct {
+		info   hdfs.Info
+		reused bool
+		err    error
+	}
+	results := make(chan result, 8)
+	for range cap(results) {
+		go func() {
+			info, reused, err := x.fs.Store(t.Context(), dir, local, nil, nil)
+			results <- result{info, reused, err}
+		}()
+	}
+	var first hdfs.Info
+	stored := 0
+	for range cap(results) {
+		r := <-results
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		if first.Path == "" {
+			first = r.info
+		}
+		if r.info != first {
+			t.Errorf("one got %+v, another %+v", first, r.info)
+		}
+		if !r.reused {
+			stored++
+		}
+	}
+	list, err := x.fs.List(dir)
+	if err != nil || len(list) != 1 || stored != 1 {
+		t.Errorf("the folder holds %+v, %v; %d stored it", list, err, stored)
+	}
+	if err := x.fs.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := x.fs.Store(t.Context(), dir, local, nil, nil); err == nil || !strings.Contains(err.Error(), "planted") {
+		t.Errorf("a folder that all may write: %v", err)
+	}
+}
+
 func (x *bench) testQueries(t *testing.T) {
 	infos, errs := x.rm.Infos(t.Context())
 	if errs[0] != nil || infos[0].HAState != "ACTIVE" || infos[0].Version != testbed.HadoopVersion {
@@ -255,6 +300,9 @@ func (x *bench) testQueries(t *testing.T) {
 	var names []string
 	for _, q := range qs {
 		names = append(names, q.Path)
+	}
+	if ls, err := x.rm.Labels(t.Context()); err != nil || len(ls) != 0 {
+		t.Errorf("labels: %v, %v", ls, err)
 	}
 	if got := strings.Join(names, " "); err != nil || !strings.Contains(got, "root.default") || !strings.Contains(got, "root.alt") {
 		t.Errorf("queues: %q, %v", got, err)
@@ -310,6 +358,9 @@ func (x *bench) testRun(t *testing.T) {
 		t.Error(err)
 	} else if log, err := x.rm.ContainerLog(t.Context(), as[0].Node, am, "stdout", 4096); err != nil || !strings.HasPrefix(log, "time=") || !strings.Contains(log, "msg=registered") {
 		t.Errorf("the master's log: %q, %v", log, err)
+	}
+	if raw, err := x.rm.Activities(t.Context(), app.ID); err != nil || !strings.Contains(string(raw), "appActivities") {
+		t.Errorf("activities: %s, %v", raw, err)
 	}
 	if toks, err := os.ReadFile(filepath.Join(dir, "tokens")); err != nil || strings.Contains(string(toks), "YARN_AM_RM_TOKEN") {
 		t.Errorf("a container got the master's token, or no file at all: %q, %v", toks, err)

@@ -77,7 +77,10 @@ func Open(cfg Config) (*FS, error) {
 
 // Close closes the connections.
 func (f *FS) Close() error {
-	f.drop()
+	f.mu.Lock()
+	c := f.client
+	f.mu.Unlock()
+	f.drop(c)
 	return f.rpc.Close()
 }
 
@@ -111,11 +114,12 @@ func (f *FS) connection() (*hdfs.Client, error) {
 	return c, nil
 }
 
-// drop closes the client in use, so that the next call connects anew.
-func (f *FS) drop() {
+// drop closes a client that turned out to be broken, so that the next call connects anew. One made meanwhile stays.
+func (f *FS) drop(c *hdfs.Client) {
 	f.mu.Lock()
-	c := f.client
-	f.client = nil
+	if f.client == c {
+		f.client = nil
+	}
 	f.mu.Unlock()
 	if c != nil {
 		_ = c.Close()
@@ -158,7 +162,7 @@ func (f *FS) do(what string, call func(*hdfs.Client) error) error {
 		if try > 0 || !broken(err) {
 			return fmt.Errorf("cannot %s in HDFS: %w", what, err)
 		}
-		f.drop()
+		f.drop(c)
 	}
 }
 
@@ -267,18 +271,21 @@ func (f *FS) Upload(ctx context.Context, name string, perm fs.FileMode, open fun
 	var err error
 	for try := range f.cfg.Attempts {
 		if try > 0 {
-			f.drop()
 			if !pause(ctx, time.Duration(try)*500*time.Millisecond) {
 				return Info{}, fmt.Errorf("cannot store %s in HDFS: %w (and then %w)", name, err, ctx.Err())
 			}
 		}
 		var info Info
-		if info, err = f.upload(ctx, name, perm, open, progress); err == nil {
-			return info, nil
+		c, cerr := f.connection()
+		if err = cerr; err == nil {
+			if info, err = f.upload(ctx, c, name, perm, open, progress); err == nil {
+				return info, nil
+			}
 		}
 		if ctx.Err() != nil || !broken(err) {
 			break
 		}
+		f.drop(c)
 	}
 	return Info{}, fmt.Errorf("cannot store %s in HDFS: %w", name, err)
 }
@@ -294,11 +301,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (f *FS) upload(ctx context.Context, name string, perm fs.FileMode, open func() (io.ReadCloser, error), progress func(int64)) (Info, error) {
-	c, err := f.connection()
-	if err != nil {
-		return Info{}, err
-	}
+func (f *FS) upload(ctx context.Context, c *hdfs.Client, name string, perm fs.FileMode, open func() (io.ReadCloser, error), progress func(int64)) (Info, error) {
 	if _, err := c.Stat(name); err == nil {
 		return Info{}, fs.ErrExist
 	}

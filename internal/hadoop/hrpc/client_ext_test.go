@@ -471,3 +471,37 @@ func TestRealSocket(t *testing.T) {
 		t.Error("a simple user is accepted")
 	}
 }
+
+// BenchmarkCall makes calls one after the other and many at once, over TCP.
+func BenchmarkCall(b *testing.B) {
+	for _, qop := range []string{"auth", "auth-conf"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := hrpctest.Serve(l, hrpctest.Config{Password: password, QOP: []string{qop}, Handle: echo})
+		c := hrpc.New(hrpc.Config{Protocol: protocol, Addrs: []string{l.Addr().String()}, Auth: tokens()})
+		text := strings.Repeat("x", 200)
+		b.Run(qop+"/one", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := call(b.Context(), c, text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(qop+"/many", func(b *testing.B) {
+			b.SetParallelism(32)
+			b.RunParallel(func(p *testing.PB) {
+				for p.Next() {
+					if _, err := call(b.Context(), c, text); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+		_ = c.Close()
+		s.Close()
+	}
+}
