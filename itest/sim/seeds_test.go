@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("sim.seeds", 1000, "seeds to run")
+	seeds = flag.Int("sim.seeds", 300, "seeds to run")
 	first = flag.Int("sim.first", 1, "the first of them")
 	one   = flag.Int("sim.seed", 0, "run this seed alone and show its trace")
 )
