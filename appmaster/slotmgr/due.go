@@ -13,7 +13,10 @@ func (m *Machine) Due(now time.Time) []Effect {
 	if !m.scanAt.IsZero() && !now.Before(m.scanAt) {
 		out = m.scan(now)
 	}
-	// Grants don't change what is lacking, but what is asked for decides whether grants are held back.
+	if m.cfg.Cut { // how many agents are lacking depends on how those that are free can be cut
+		out = m.grantAll(now, out)
+	}
+	// Else grants don't change what is lacking, but what is asked for decides whether grants are held back.
 	if total := m.granted + m.lacking(); total != m.asked {
 		m.asked = total
 		out = append(out, Ask{total})
@@ -99,7 +102,7 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 // returnable reports whether an agent may go once it has been idle for long enough.
 func (m *Machine) returnable(a *agent) bool {
 	return m.cfg.IdleTimeout > 0 && a.free == len(a.slots) &&
-		m.count[Alive]+m.count[Starting]+m.count[Probation]-m.barred > m.cfg.MinAgents && m.need() <= -a.free
+		m.count[Alive]+m.count[Starting]+m.count[Probation]-m.barred > m.cfg.MinAgents && m.spares(a)
 }
 
 // need is how many slots there should be beyond those that are free: those that jobs lack, and the spare ones.
@@ -153,6 +156,9 @@ func (m *Machine) grant(i, missing int) []cluster.Slot {
 	for k := range j.reqs {
 		for r := &j.reqs[k]; r.have < r.Count; {
 			row := m.pick(r.Requirement)
+			if row < 0 && m.cfg.Cut {
+				row = m.recut(r.Profile)
+			}
 			if row < 0 {
 				break
 			}
@@ -208,7 +214,7 @@ func (m *Machine) lacking() int {
 		return 0
 	}
 	agents := m.count[Starting] + m.count[Alive] + m.count[Probation]
-	lack := max(ceilDiv(m.need(), m.cfg.SlotsPerAgent)-m.count[Starting], m.cfg.MinAgents-agents+m.barred, 0)
+	lack := max(m.agentsFor()-m.count[Starting], m.cfg.MinAgents-agents+m.barred, 0)
 	if m.limit > 0 {
 		lack = max(0, min(lack, m.limit-agents))
 	}

@@ -139,6 +139,9 @@ func (w *world) settle(t *rapid.T) {
 	if s.Limit > 0 && there+s.Asked > max(s.Limit, there) {
 		t.Fatalf("%d agents there, %d asked for, limit %d", there, s.Asked, w.cfg.MaxAgents)
 	}
+	if w.cfg.Cut {
+		return // counts of agents depend on how they are cut: see agentsFor
+	}
 	if s.Asked > max(w.cfg.MinAgents, need+w.cfg.SpareAgents) {
 		t.Fatalf("asked for %d agents, for %d slots", s.Asked, need)
 	}
@@ -155,7 +158,7 @@ func TestInvariants(t *testing.T) {
 			MaxAgents: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "max"), EvenlySpread: rapid.Bool().Draw(t, "evenly"), FailureBudget: rapid.SampledFrom([]int{0, 3, 1000}).Draw(t, "budget"),
 			SpareAgents: rapid.IntRange(0, 2).Draw(t, "spare"), MaxSlots: rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "slots.max"),
 			HostFailures: rapid.IntRange(0, 2).Draw(t, "host failures"), FailureWindow: rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "window"),
-			HostExclusion: time.Minute,
+			HostExclusion: time.Minute, Cut: rapid.Bool().Draw(t, "cut"), AgentTotal: cluster.Profile{MemoryMB: 6},
 		}
 		w := &world{m: New(cfg), cfg: cfg, now: epoch, up: map[cluster.AgentID]bool{}, given: map[cluster.AllocationID]cluster.SlotID{}, need: map[cluster.JobID]int{}}
 		handle := func(ev Event) { w.perform(t, w.m.Handle(w.now, ev)) }
@@ -175,7 +178,7 @@ func TestInvariants(t *testing.T) {
 			},
 			"register": func(t *rapid.T) {
 				id := pick()
-				for _, e := range w.m.Handle(w.now, Registered{Agent: id, Attempt: 1, Slots: rapid.IntRange(1, 3).Draw(t, "n"), Addr: "x"}) {
+				for _, e := range w.m.Handle(w.now, Registered{Agent: id, Attempt: 1, Slots: rapid.IntRange(1, 3).Draw(t, "n"), Addr: "x", Total: cluster.Profile{MemoryMB: 6}}) {
 					if e, ok := e.(Accept); ok {
 						if registered, known := w.up[id]; !known || registered != e.Back {
 							t.Fatalf("accepted %s, back %v", id, e.Back)
@@ -190,7 +193,11 @@ func TestInvariants(t *testing.T) {
 			"declare": func(t *rapid.T) {
 				id := cluster.JobID(rapid.SampledFrom([]string{"j1", "j2"}).Draw(t, "job"))
 				w.need[id] = rapid.IntRange(0, 7).Draw(t, "need")
-				handle(Declare{id, []cluster.Requirement{{Count: w.need[id]}}})
+				r := cluster.Requirement{Count: w.need[id]}
+				if cfg.Cut {
+					r.Profile.MemoryMB = rapid.Int64Range(0, 7).Draw(t, "mem")
+				}
+				handle(Declare{id, []cluster.Requirement{r}})
 			},
 			"release": func(t *rapid.T) {
 				var ev Release

@@ -14,13 +14,13 @@ import (
 
 // script drives a Machine from a file. Every command prints the effects of its event, then those of Due.
 //
-//	new [spare=0] [maxslots=0] [window=0s] [hostfailures=0] [exclusion=10m] [slots=2] [min=0] [max=0] [evenly] [budget=0] [register=30s] [heartbeat=10s] [idle=30s] [hold=10s]
+//	new [cut] [total=0] [spare=0] [maxslots=0] [window=0s] [hostfailures=0] [exclusion=10m] [slots=2] [min=0] [max=0] [evenly] [budget=0] [register=30s] [heartbeat=10s] [idle=30s] [hold=10s]
 //	granted AGENT… [host=h]           the driver starts agents
 //	up AGENT… [slots=2] [mem=0] [attempt=1] [addr=AGENT:9]   agents register
 //	heard AGENT…
 //	broken AGENT | left AGENT | exited AGENT [noblame]
 //	refused                   the driver gives up
-//	need JOB COUNT [mem=0]    a job declares
+//	need JOB COUNT [mem=0] [more=0 moremem=0]    a job declares
 //	release N…                allocations, by their number in this script
 //	tick DURATION             time passes; Due runs whenever Next says so
 //	state                     prints the table
@@ -84,6 +84,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			Attempt: 1, SlotsPerAgent: num("slots", 2), MinAgents: num("min", 0), MaxAgents: num("max", 0), EvenlySpread: d.HasArg("evenly"),
 			FailureBudget: num("budget", 0), RegisterTimeout: dur("register", "30s"), HeartbeatTimeout: dur("heartbeat", "10s"),
 			IdleTimeout: dur("idle", "30s"), SpreadWait: dur("hold", "10s"),
+			Cut: d.HasArg("cut"), AgentTotal: cluster.Profile{MemoryMB: int64(num("total", 0))},
 			SpareAgents: num("spare", 0), MaxSlots: num("maxslots", 0), FailureWindow: dur("window", "0s"),
 			HostFailures: num("hostfailures", 0), HostExclusion: dur("exclusion", "10m"),
 		})
@@ -113,6 +114,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		ev := Declare{Job: cluster.JobID(names[0])}
 		if n > 0 {
 			ev.Requirements = []cluster.Requirement{{Profile: cluster.Profile{MemoryMB: int64(num("mem", 0))}, Count: n}}
+		}
+		if more := num("more", 0); more > 0 { // and some of another profile, smaller
+			ev.Requirements = append(ev.Requirements, cluster.Requirement{Profile: cluster.Profile{MemoryMB: int64(num("moremem", 0))}, Count: more})
 		}
 		do(ev)
 	case "release":

@@ -16,6 +16,7 @@ type Config struct {
 	SpareAgents   int    // kept beyond what is needed, so that a lost one is replaced at once
 	MaxAgents     int    // 0: no limit
 	MaxSlots      int    // of all agents; 0: no limit
+	Cut           bool   // cut agents into slots of the profiles that jobs ask for; else into equal ones. It needs AgentTotal
 	EvenlySpread  bool   // give slots of the agents with most free ones; else of those with fewest, so that others get idle
 
 	RegisterTimeout  time.Duration // from Granted to Registered; 0 means 30 s, negative for ever
@@ -89,7 +90,9 @@ type agent struct {
 	host      string // what it calls that host itself
 	addr      string
 	state     State
-	class     int       // index in classes
+	class     int // index in classes
+	total     cluster.Profile
+	most      int       // slots that it can have at once
 	slots     []slot    // by index
 	firstFree int32     // 1 + index of the first free slot; 0 is none
 	free      int       // number of free slots
@@ -245,14 +248,9 @@ func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
 	if ev.Host != "" {
 		a.host = ev.Host
 	}
-	a.class = m.classOf(cluster.Profile{MilliCPU: ev.Total.MilliCPU / int64(ev.Slots), MemoryMB: ev.Total.MemoryMB / int64(ev.Slots)})
-	a.slots, a.free = make([]slot, ev.Slots), ev.Slots
-	for i := range a.slots[:ev.Slots-1] {
-		a.slots[i].nextFree = int32(i + 2)
-	}
-	a.firstFree = 1
+	a.total, a.most = ev.Total, ev.Slots
+	m.divide(row, equal(ev.Total, ev.Slots), ev.Slots)
 	a.heard, a.idle = now, now
-	m.slots += ev.Slots
 	m.become(row, Alive, now)
 	m.scanBy(now.Add(m.cfg.HeartbeatTimeout / 2))
 	return []Effect{Accept{Agent: ev.Agent}}
@@ -261,8 +259,8 @@ func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
 // onReturned takes an agent back whose session broke, perhaps unnoticed here. It keeps its slots: they are as it left them.
 func (m *Machine) onReturned(now time.Time, row int, ev Registered) []Effect {
 	a := &m.agents[row]
-	if ev.Addr != a.addr || ev.Slots != len(a.slots) {
-		return []Effect{Refuse{ev.Agent, fmt.Sprintf("another process has registered by this name: it has %d slots and its exchange is at %s", len(a.slots), a.addr)}}
+	if ev.Addr != a.addr || ev.Slots != a.most {
+		return []Effect{Refuse{ev.Agent, fmt.Sprintf("another process has registered by this name: it has %d slots and its exchange is at %s", a.most, a.addr)}}
 	}
 	a.heard, a.broken = now, false
 	out := []Effect{Accept{Agent: ev.Agent, Back: true}}
