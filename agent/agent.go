@@ -32,6 +32,7 @@ type agent struct {
 	timeout    time.Duration         // of silence
 	heard      time.Time             // when the master was last heard of
 	seq        uint64                // of the last heartbeat
+	unasked    string                // why it ends although the master did not ask for it; "" if it does not
 
 	wg sync.WaitGroup // tasks and tries to join
 }
@@ -88,7 +89,8 @@ func (a *agent) loop(ctx context.Context) (reason string, err error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return "told to end by a signal", nil
+			a.signalled(ctx)
+			return a.unasked, nil
 		case <-tick.C:
 			// What has come already counts before silence is judged: this process may have been the one that slept.
 			if done, reason, err := a.apply(ctx, tick); done {
@@ -100,6 +102,13 @@ func (a *agent) loop(ctx context.Context) (reason string, err error) {
 				return reason, err
 			}
 		}
+	}
+}
+
+// signalled notes that this process was told to end, if it was. A task may see that before the loop does.
+func (a *agent) signalled(ctx context.Context) {
+	if ctx.Err() != nil {
+		a.unasked = "told to end: " + context.Cause(ctx).Error()
 	}
 }
 
@@ -152,6 +161,7 @@ func (a *agent) handle(ctx context.Context, ev any, tick *time.Ticker) (done boo
 			a.become(ev.e, cluster.Running)
 		}
 	case taskEnded:
+		a.signalled(ctx)
 		a.ended(ev)
 	}
 	return false, "", nil

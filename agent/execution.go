@@ -92,22 +92,30 @@ func (e *execution) update() *ctlpb.TaskUpdate {
 	return u
 }
 
-// run builds and runs a task. It is the task's goroutine.
-func (e *execution) run(ctx context.Context, spec task.Spec, env task.Env) (res task.Result, last *ctlpb.TaskReport) {
+// run builds and runs a task. It is the task's goroutine, which need not outlive it: end holds how the task ended then too.
+func (e *execution) run(ctx context.Context, spec task.Spec, env task.Env, end *taskEnded) {
+	returned := false
+	end.result = task.Result{State: cluster.Failed, Failure: task.FailureOf(task.ErrExited)}
 	defer func() {
 		if p := recover(); p != nil {
-			res.State = cluster.Failed
-			res.Failure = cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("panic while ending task %v: %v", e.id, p)}
+			end.result.State = cluster.Failed
+			end.result.Failure = cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("panic while ending task %v: %v", e.id, p)}
 			env.Logger.Error("a task panicked while it ended", "task", e.id, "panic", p, "stack", string(debug.Stack()))
+		} else if t := e.running(); !returned && t != nil {
+			end.result = t.Exited()
+			end.report = reportOf(t)
 		}
 	}()
 	t, err := task.New(spec, env)
 	if err != nil {
-		return task.Result{State: cluster.Failed, Failure: task.FailureOf(err)}, nil
+		end.result.Failure = task.FailureOf(err)
+		returned = true
+		return
 	}
 	e.built(t)
-	res = t.Run(ctx)
-	return res, reportOf(t)
+	end.result = t.Run(ctx)
+	end.report = reportOf(t)
+	returned = true
 }
 
 // specOf translates a deployment, and checks it against this process's job.

@@ -38,8 +38,9 @@ func (a *agent) deploy(ctx context.Context, d *ctlpb.Task) {
 		OnRunning: func() { a.events.put(taskRunning{e}) },
 	}
 	a.wg.Go(func() {
-		res, report := e.run(ctx, spec, env)
-		a.events.put(taskEnded{e, res, report})
+		end := taskEnded{e: e}
+		defer func() { a.events.put(end) }()
+		e.run(ctx, spec, env, &end)
 	})
 }
 
@@ -74,6 +75,9 @@ func (a *agent) ended(ev taskEnded) {
 	a.slots.vacate(e.slot, e.id)
 	if ev.result.State == cluster.Failed {
 		e.failure = &ev.result.Failure
+	}
+	if ev.result.State == cluster.Canceled && e.asked.IsZero() && a.unasked != "" {
+		e.failure = &cluster.Failure{Kind: cluster.Cancelled, Message: fmt.Sprintf("agent %s was %s", a.cfg.Secrets.AgentID, a.unasked)}
 	}
 	e.report = ev.report
 	a.become(e, ev.result.State)

@@ -103,7 +103,7 @@ func (m *master) onReturned(now time.Time, agent cluster.AgentID, tasks []*ctlpb
 			continue
 		}
 		t := sched.TaskChanged{ID: ctl.Execution(up.GetId()), State: state}
-		if state == cluster.Failed {
+		if state == cluster.Failed || state == cluster.Canceled && up.GetError() != nil {
 			t.Failure = ctl.Failure(up.GetError())
 		}
 		if r := up.GetReport(); r != nil && m.runs(agent, t.ID) {
@@ -199,6 +199,9 @@ func (m *master) onTask(now time.Time, agent cluster.AgentID, up *ctlpb.TaskUpda
 	if state == cluster.Failed {
 		ev.Failure = ctl.Failure(up.GetError())
 		m.log.Warn("a task failed", "task", m.taskName(id), "agent", agent, "kind", ev.Failure.Kind.String(), "error", ev.Failure.Error())
+	}
+	if state == cluster.Canceled && up.GetError() != nil {
+		ev.Failure = ctl.Failure(up.GetError())
 	}
 	if state == cluster.Canceling && up.GetError() != nil {
 		m.warn(fmt.Sprintf("%s on %s: %s", m.taskName(id), agent, ctl.Failure(up.GetError()).Error()))

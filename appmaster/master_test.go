@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -225,6 +226,8 @@ func TestNoStart(t *testing.T) {
 			kind: "denied", says: []string{"source numbers"}},
 		{name: "bad owner", source: &fakeSource{discover: func(int) (flow.Discovery, error) { panic("oops") }},
 			kind: "internal", says: []string{"oops"}},
+		{name: "enumerator ends its goroutine", source: &fakeSource{discover: func(int) (flow.Discovery, error) { runtime.Goexit(); return flow.Discovery{}, nil }},
+			kind: "invalid", says: []string{"source numbers", "runtime.Goexit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.source == nil {

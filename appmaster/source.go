@@ -49,13 +49,21 @@ const (
 
 // run enumerates until there is nothing more to find or ctx ends.
 func (d *discovery) run(ctx context.Context) {
-	if err := d.enumerate(ctx); err != nil && ctx.Err() == nil {
+	err := errExited // stands if the enumerator ends the goroutine
+	defer func() {
+		if err == nil || ctx.Err() != nil {
+			return
+		}
 		f := classify(err)
 		f.Message = fmt.Sprintf("cannot find the splits of source %s: %s", d.src.node.Title(), f.Message)
 		f.Operator = d.src.node.Title()
 		d.m.post(func() { d.m.onSourceFailed(f) })
-	}
+	}()
+	err = d.enumerate(ctx)
 }
+
+var errExited error = cluster.Failure{Kind: cluster.Invalid, Message: "its enumerator ended its goroutine (runtime.Goexit, which FailNow and " +
+	"Fatal of a test call too): it must return an error instead"}
 
 func (d *discovery) enumerate(ctx context.Context) (err error) {
 	defer func() {

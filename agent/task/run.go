@@ -37,8 +37,27 @@ func (t *Task) Run(ctx context.Context) Result {
 	if ctx.Err() != nil {
 		t.Cancel() // functions may have seen the context's end before the task did
 	}
+	return t.ended(failureOf(err, t.current))
+}
+
+// ErrExited is why a task fails whose goroutine ended before its work was done: no panic shows that, so whoever owns a
+// task's goroutine finds it out by a deferred function, and calls Exited there.
+var ErrExited error = cluster.Failure{Kind: cluster.Invalid, Message: "a function of the job ended its goroutine " +
+	"(runtime.Goexit, which FailNow and Fatal of a test call too): it must return an error instead"}
+
+// Exited ends a task whose goroutine ends although Run did not return, and returns what Run would have returned.
+func (t *Task) Exited() Result {
+	f := FailureOf(ErrExited)
+	if t.current != nil {
+		f.Operator = t.current.node.Title()
+		f.Message = t.current.place() + ": " + f.Message
+	}
+	return t.ended(f)
+}
+
+// ended aborts the task because of a failure, which does not count if it was cancelled.
+func (t *Task) ended(failure cluster.Failure) Result {
 	cancelled := t.cancelled.Load()
-	failure := failureOf(err, t.current)
 	cause := error(failure)
 	if cancelled {
 		cause = ErrCancelled
@@ -62,9 +81,13 @@ func (t *Task) run(ctx context.Context) (err error) {
 		if p := recover(); p != nil {
 			where := "chain " + t.vertex.Name
 			if t.current != nil {
-				where = "operator " + t.current.node.Title()
+				where = t.current.place()
 			}
-			err = panicFailure(p, where)
+			f := panicFailure(p, where)
+			if t.current != nil {
+				f.Operator = t.current.node.Title()
+			}
+			err = f
 			t.env.Logger.Error("a task panicked", "err", err, "stack", ownStack())
 		}
 	}()

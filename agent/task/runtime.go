@@ -30,6 +30,14 @@ type operator struct {
 	counters map[string]*flow.Counter // guarded by mu; the counters themselves are atomic
 }
 
+// place says which operator it is, and where the job's author made it.
+func (o *operator) place() string {
+	if o.node.Where == "" {
+		return "operator " + o.node.Title()
+	}
+	return "operator " + o.node.Title() + " (" + o.node.Where + ")"
+}
+
 // JobName implements flow.Runtime.
 func (o *operator) JobName() string { return o.task.spec.Plan.Name }
 

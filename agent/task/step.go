@@ -262,7 +262,7 @@ func (t *Task) closeOperators() error {
 func closeOperator(o *operator) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = panicFailure(p, "Close of operator "+o.node.Title())
+			err = panicFailure(p, "Close of "+o.place())
 		}
 	}()
 	return o.op.Close()

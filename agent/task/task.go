@@ -107,7 +107,15 @@ func New(spec Spec, env Env) (*Task, error) {
 	}
 	t.defaults()
 	t.watermark.Store(flow.MinTime)
-	if err := t.build(); err != nil {
+	returned := false
+	defer func() {
+		if !returned { // a factory ended the goroutine
+			t.release(ErrExited)
+		}
+	}()
+	err := t.build()
+	returned = true
+	if err != nil {
 		t.release(err)
 		return nil, fmt.Errorf("cannot deploy task %v (%s): %w", spec.ID, t.vertex.Name, err)
 	}

@@ -33,7 +33,7 @@ type Refused struct {
 type TaskChanged struct {
 	ID      cluster.ExecutionID
 	State   cluster.TaskState
-	Failure cluster.Failure // of Failed
+	Failure cluster.Failure // of Failed; and of Canceled, if the agent stopped the task by itself: why
 }
 
 // AgentReturned says that an agent is back whose session had broken, with the state of every task that it knows: messages

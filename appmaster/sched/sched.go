@@ -275,9 +275,8 @@ func (m *Machine) onTaskChanged(now time.Time, ev TaskChanged) []Effect {
 	case ev.State == cluster.Failed:
 		e.failure = ev.Failure
 		return m.fail(now, m.causeOf(now, i, ev.Failure))
-	case ev.State == cluster.Canceled && !stopping:
-		f := cluster.Failure{Kind: cluster.Cancelled, Message: "its agent stopped it without being asked to"}
-		return m.fail(now, m.causeOf(now, i, f))
+	case ev.State == cluster.Canceled && (!stopping || ev.Failure.Message != ""):
+		return m.fail(now, m.stoppedUnasked(now, i, ev.Failure))
 	case ev.State.Final():
 		return m.settle(now)
 	}
@@ -287,6 +286,17 @@ func (m *Machine) onTaskChanged(now time.Time, ev TaskChanged) []Effect {
 func (m *Machine) causeOf(now time.Time, i int, f cluster.Failure) Cause {
 	e := &m.execs[i]
 	return Cause{Failure: f, At: now, Task: e.id, OfTask: true, Agent: m.slots[e.slot].ID.Agent, secondary: f.Secondary()}
+}
+
+// stoppedUnasked is the cause when an agent stopped a task by itself: because it was told to end, for example. It explains
+// the lost connections of others, of which the news may come first, even after those have made us stop the task too.
+func (m *Machine) stoppedUnasked(now time.Time, i int, f cluster.Failure) Cause {
+	if f.Message == "" {
+		f = cluster.Failure{Kind: cluster.Cancelled, Message: "its agent stopped it without being asked to"}
+	}
+	c := m.causeOf(now, i, f)
+	c.secondary = false
+	return c
 }
 
 func (m *Machine) onAgentLost(now time.Time, ev AgentLost) []Effect {

@@ -142,9 +142,17 @@ func (r *run) abort(cause error) {
 
 // run is the goroutine of one task.
 func (r *run) run(ctx context.Context, t *task.Task) {
-	if res := t.Run(ctx); res.State == cluster.Failed {
-		r.fail(res.Failure)
-	}
+	returned, res := false, task.Result{}
+	defer func() {
+		if !returned {
+			res = t.Exited()
+		}
+		if res.State == cluster.Failed {
+			r.fail(res.Failure)
+		}
+	}()
+	res = t.Run(ctx)
+	returned = true
 }
 
 // fail notes a failure and stops everything.
@@ -157,9 +165,23 @@ func (r *run) fail(err error) {
 
 // feed is the goroutine of one enumerator: it hands the splits it discovers to the readers that own them.
 func (r *run) feed(ctx context.Context, vertex int, e flow.Enumerator) {
-	defer func() { _ = e.Close() }()
 	readers := r.tasks[vertex]
 	node := r.cfg.Graph.Nodes[r.cfg.Compiled.Vertices[vertex].Source]
+	returned := false
+	defer func() {
+		if p := recover(); p != nil {
+			r.fail(cluster.Failure{Kind: cluster.Internal, Operator: node.Title(), Message: fmt.Sprintf("panic in the enumerator of source %s: %v", node.Title(), p)}.Fit())
+		} else if !returned {
+			r.fail(fmt.Errorf("cannot discover splits of source %s: %w", node.Title(), task.ErrExited))
+		}
+	}()
+	defer func() { _ = e.Close() }()
+	r.discover(ctx, node, e, readers)
+	returned = true
+}
+
+// discover is feed without the end.
+func (r *run) discover(ctx context.Context, node *flow.Node, e flow.Enumerator, readers []*task.Task) {
 	for {
 		d, err := e.Discover(ctx)
 		if ctx.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/agent/task"
 	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/inproc"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
 	"github.com/heddle-stream/heddle/internal/testjob"
@@ -99,6 +101,57 @@ func TestPanicNamesOperator(t *testing.T) {
 	}
 	if sink.Open() != 0 {
 		t.Errorf("%d sink writers were not closed", sink.Open())
+	}
+}
+
+// A function that ends its goroutine must not leave the job waiting for ever.
+func TestGoexitFailsTheJob(t *testing.T) {
+	job := heddle.NewJob("exits")
+	in := heddle.FromSource(job, words(1, -1)).Rebalance()
+	sink := &testjob.Sink[string]{}
+	heddle.ToSink(heddle.Map(in, func(w string) string {
+		if w == "word-50" {
+			runtime.Goexit()
+		}
+		return w
+	}), sink)
+	err := run(t.Context(), t, job, 2, nil)
+	if f, ok := errors.AsType[cluster.Failure](err); !ok || f.Kind != cluster.Invalid || !strings.Contains(f.Message, "runtime.Goexit") {
+		t.Errorf("failed with %#v", err)
+	}
+	if sink.Open() != 0 {
+		t.Errorf("%d sink writers were not closed", sink.Open())
+	}
+}
+
+// odd is a source whose enumerator ends in an odd way.
+type odd struct {
+	*testjob.Source[string]
+	end func()
+}
+
+func (s odd) Enumerator(ctx context.Context, env flow.EnumeratorEnv) (flow.Enumerator, error) {
+	e, err := s.Source.Enumerator(ctx, env)
+	return oddEnumerator{e, s.end}, err
+}
+
+type oddEnumerator struct {
+	flow.Enumerator
+	end func()
+}
+
+func (e oddEnumerator) Discover(context.Context) (flow.Discovery, error) {
+	e.end()
+	return flow.Discovery{}, nil
+}
+
+func TestEnumeratorThatDoesNotReturn(t *testing.T) {
+	for want, end := range map[string]func(){"runtime.Goexit": runtime.Goexit, "panic in the enumerator": func() { panic("boom") }} {
+		job := heddle.NewJob("odd")
+		heddle.ToSink(heddle.FromSource[string](job, odd{words(1, 10), end}), &testjob.Sink[string]{})
+		if err := run(t.Context(), t, job, 2, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("failed with %v, want %s", err, want)
+		}
 	}
 }
 

@@ -781,7 +781,7 @@ type TaskUpdate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            *ExecutionID           `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	State         int32                  `protobuf:"varint,2,opt,name=state,proto3" json:"state,omitempty"` // cluster.TaskState
-	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`  // for Failed
+	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`  // for Failed; and for Canceled, if the agent ends by itself
 	Slot          int32                  `protobuf:"varint,4,opt,name=slot,proto3" json:"slot,omitempty"`
 	Allocation    uint64                 `protobuf:"varint,5,opt,name=allocation,proto3" json:"allocation,omitempty"`
 	Report        *TaskReport            `protobuf:"bytes,6,opt,name=report,proto3" json:"report,omitempty"` // with a final state: the last figures, newer than any heartbeat's
