@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,6 +171,7 @@ func (x *bench) logs() string {
 func TestCluster(t *testing.T) {
 	x := newBench(t, testbed.HadoopOptions{})
 	t.Run("files", x.testFiles)
+	t.Run("broken", x.testBrokenUpload)
 	t.Run("store", x.testStore)
 	t.Run("queries", x.testQueries)
 	t.Run("run", x.testRun)
@@ -240,6 +243,68 @@ func (x *bench) testFiles(t *testing.T) {
 	}
 	if _, err := x.fs.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after removing: %v", err)
+	}
+}
+
+// cut is a connection that breaks after some bytes were written.
+type cut struct {
+	net.Conn
+	left int
+}
+
+func (c *cut) Write(b []byte) (int, error) {
+	if c.left -= len(b); c.left < 0 {
+		c.Conn.Close()
+	}
+	return c.Conn.Write(b)
+}
+
+// testBrokenUpload loses the connection to the DataNode twice, in the middle of a file, and then that to the NameNode. The file is written anew each
+// time, and nothing but it is left.
+func (x *bench) testBrokenUpload(t *testing.T) {
+	def, err := x.conf.DefaultFS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dials, cuts atomic.Int32
+	f, err := hdfs.Open(hdfs.Config{NameNodes: def.NameNodes, User: user, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+		var d net.Dialer
+		nc, err := d.DialContext(ctx, "tcp", addr)
+		data := addr != def.NameNodes[0]
+		switch n := dials.Add(1); {
+		case err != nil:
+			return nil, err
+		case data && cuts.Load() < 2:
+			cuts.Add(1)
+			return &cut{nc, 1 << 20}, nil
+		case !data && cuts.Load() == 2 && n > 3:
+			cuts.Add(1)
+			return &cut{nc, 700}, nil
+		}
+		return nc, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dir := f.Home() + "/broken"
+	if err := f.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("0123456789", 400000)
+	opened := 0
+	info, err := f.Upload(t.Context(), dir+"/file", 0o600, func() (io.ReadCloser, error) { opened++; return io.NopCloser(strings.NewReader(text)), nil }, nil)
+	if err != nil || info.Size != int64(len(text)) {
+		t.Fatalf("stored %+v, %v", info, err)
+	}
+	if opened < 3 || cuts.Load() != 3 {
+		t.Errorf("written %d times, %d connections broken", opened, cuts.Load())
+	}
+	if got, err := x.fs.ReadFile(dir+"/file", 1<<24); err != nil || string(got) != text {
+		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+	if list, err := x.fs.List(dir); err != nil || len(list) != 1 {
+		t.Errorf("the folder holds %+v, %v", list, err)
 	}
 }
 

@@ -34,6 +34,8 @@ type Config struct {
 	Attempts int
 	// DatanodeHostname dials DataNodes by name, not address.
 	DatanodeHostname bool
+	// Dial connects to NameNodes and DataNodes; nil: TCP.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // FS is a file system. It is for concurrent use.
@@ -68,9 +70,15 @@ func Open(cfg Config) (*FS, error) {
 	if cfg.Attempts == 0 {
 		cfg.Attempts = 4
 	}
+	if cfg.Dial == nil {
+		d := net.Dialer{Timeout: min(cfg.Timeout, 20*time.Second)}
+		cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
+	}
 	f := &FS{cfg: cfg}
-	f.rpc = hrpc.New(hrpc.Config{Protocol: protocol, Addrs: cfg.NameNodes, Auth: []hrpc.Authenticator{hrpc.Simple(cfg.User)},
-		ConnectTimeout: min(cfg.Timeout, 20*time.Second), CallTimeout: cfg.Timeout, Retry: hrpc.Retry{Attempts: 2 * len(cfg.NameNodes)}})
+	f.rpc = hrpc.New(hrpc.Config{Protocol: protocol, Addrs: cfg.NameNodes, Auth: []hrpc.Authenticator{hrpc.Simple(cfg.User)}, Dial: cfg.Dial,
+		ConnectTimeout: min(cfg.Timeout, 20*time.Second), CallTimeout: cfg.Timeout,
+		// A repeated call has the number of the first, by which the NameNode knows it and repeats its answer.
+		Retry: hrpc.Retry{Attempts: 2*len(cfg.NameNodes) + 1, RepeatLost: true}})
 	_, err := f.connection()
 	return f, err
 }
@@ -92,9 +100,8 @@ func (f *FS) connection() (*hdfs.Client, error) {
 	if c != nil {
 		return c, nil
 	}
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		d := net.Dialer{Timeout: min(f.cfg.Timeout, 20*time.Second)}
-		nc, err := d.DialContext(ctx, network, addr)
+	dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
+		nc, err := f.cfg.Dial(ctx, addr)
 		if err != nil {
 			return nil, err
 		}
@@ -269,6 +276,12 @@ func (f *FS) ReadFile(name string, limit int64) ([]byte, error) {
 // name is there already, by then, Upload leaves it alone and fails with fs.ErrExist. A write that breaks off is done anew, with a new reader.
 func (f *FS) Upload(ctx context.Context, name string, perm fs.FileMode, open func() (io.ReadCloser, error), progress func(done int64)) (Info, error) {
 	var err error
+	var left []string // of attempts that broke off, whose connection could not remove them
+	defer func() {
+		for _, tmp := range left {
+			_ = f.RemoveAll(tmp)
+		}
+	}()
 	for try := range f.cfg.Attempts {
 		if try > 0 {
 			if !pause(ctx, time.Duration(try)*500*time.Millisecond) {
@@ -278,9 +291,11 @@ func (f *FS) Upload(ctx context.Context, name string, perm fs.FileMode, open fun
 		var info Info
 		c, cerr := f.connection()
 		if err = cerr; err == nil {
-			if info, err = f.upload(ctx, c, name, perm, open, progress); err == nil {
+			tmp := path.Join(path.Dir(name), "."+path.Base(name)+"."+rand.Text()[:8]+".tmp")
+			if info, err = f.upload(ctx, c, tmp, name, perm, open, progress); err == nil {
 				return info, nil
 			}
+			left = append(left, tmp)
 		}
 		if ctx.Err() != nil || !broken(err) {
 			break
@@ -301,7 +316,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (f *FS) upload(ctx context.Context, c *hdfs.Client, name string, perm fs.FileMode, open func() (io.ReadCloser, error), progress func(int64)) (Info, error) {
+// upload is one attempt. When it fails, tmp may be there.
+func (f *FS) upload(ctx context.Context, c *hdfs.Client, tmp, name string, perm fs.FileMode, open func() (io.ReadCloser, error), progress func(int64)) (Info, error) {
 	if _, err := c.Stat(name); err == nil {
 		return Info{}, fs.ErrExist
 	}
@@ -309,24 +325,17 @@ func (f *FS) upload(ctx context.Context, c *hdfs.Client, name string, perm fs.Fi
 	if err != nil {
 		return Info{}, err
 	}
-	tmp := path.Join(path.Dir(name), "."+path.Base(name)+"."+rand.Text()[:8]+".tmp")
 	w, err := c.CreateFile(tmp, def.Replication, def.BlockSize, perm)
 	if err != nil {
 		return Info{}, err
 	}
 	if err := f.fill(ctx, w, open, progress); err != nil {
-		_ = c.Remove(tmp)
 		return Info{}, err
 	}
 	if err := f.rename(ctx, tmp, name); err != nil {
-		_ = c.Remove(tmp)
 		return Info{}, err
 	}
-	st, err := c.Stat(name)
-	if err != nil {
-		return Info{}, err
-	}
-	return infoOf(name, st), nil
+	return f.Stat(name) // it is there now, whatever becomes of this connection
 }
 
 // fill writes and closes a file.
