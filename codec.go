@@ -12,6 +12,9 @@ type Codec[T any] = flow.Codec[T]
 
 // UseCodec makes c the codec of T in the job, wherever T occurs: as a record, in a field, in a slice.
 func UseCodec[T any](j *Job, c Codec[T]) {
+	if !j.needs(c != nil, "UseCodec", "the codec") {
+		return
+	}
 	if err := flow.Use(j.codecs, c); err != nil {
 		j.errorf("%w", err)
 	}

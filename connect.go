@@ -55,6 +55,9 @@ func addConnect[K comparable, A, B, U any](a Stream[A], b Stream[B], p flow.Conn
 	if b.job != j {
 		j.errorf("cannot connect streams of different jobs")
 	}
+	if !j.needs(p.Setup != nil, "Connect", "its setup function") {
+		p.Setup = func(*States) (c CoProcessor[K, A, B, U]) { return c }
+	}
 	p.Policy, p.Sides, p.Codecs = new(flow.Policy), new(flow.Sides), j.codecs
 	spec := nodeSpec{kind: "connect", keyed: p.First != nil, policy: p.Policy, sides: p.Sides, new: flow.NewConnect(p)}
 	s := addNode[U](j, spec, append(a.edges(0), b.edges(1)...)...)

@@ -29,14 +29,25 @@ type (
 // A message that it can't decode is a failed record: see OnError and DeadLetters.
 func From[T any](j *Job, src MessageSource, f Format[T]) Stream[T] {
 	p := new(flow.Policy)
+	if !j.needs(src != nil, "From", "its source") || !j.needs(f != nil, "From", "its format") {
+		return addSource[T](j, nil, p)
+	}
 	return addSource(j, flow.Decode(src, f, p), p)
 }
 
 // FromSource adds a source of typed records.
-func FromSource[T any](j *Job, src Source[T]) Stream[T] { return addSource(j, src, nil) }
+func FromSource[T any](j *Job, src Source[T]) Stream[T] {
+	j.needs(src != nil, "FromSource", "its source")
+	return addSource(j, src, nil)
+}
 
 func addSource[T any](j *Job, src Source[T], p *flow.Policy) Stream[T] {
 	marks, sides := new(Watermarks[T]), new(flow.Sides)
+	if src == nil { // the mistake is noted
+		s := addNode[T](j, nodeSpec{kind: "source", policy: p, sides: sides})
+		s.op.marks = marks
+		return s
+	}
 	s := addNode[T](j, nodeSpec{kind: "source", detail: src.Describe(), source: src,
 		policy: p, sides: sides, new: flow.NewSource(src, marks, p, sides)})
 	s.op.marks = marks
@@ -45,13 +56,24 @@ func addSource[T any](j *Job, src Source[T], p *flow.Policy) Stream[T] {
 
 // To adds a sink of messages, which the format makes of records.
 func To[T any](s Stream[T], sink MessageSink, f Format[T]) Terminal {
-	return ToSink(s, flow.Encode(sink, f))
+	if !s.job.needs(sink != nil, "To", "its sink") || !s.job.needs(f != nil, "To", "its format") {
+		return addSink[T](s, nil)
+	}
+	return addSink(s, flow.Encode(sink, f))
 }
 
 // ToSink adds a sink of typed records.
 func ToSink[T any](s Stream[T], sink Sink[T]) Terminal {
-	op := addOp(s.job, nodeSpec{kind: "sink", detail: sink.Describe(), sink: true, new: flow.NewSink(sink)}, nil, s.edges(0))
-	return Terminal{Stream[struct{}]{job: s.job, op: op}}
+	s.job.needs(sink != nil, "ToSink", "its sink")
+	return addSink(s, sink)
+}
+
+func addSink[T any](s Stream[T], sink Sink[T]) Terminal {
+	spec := nodeSpec{kind: "sink", sink: true}
+	if sink != nil {
+		spec.detail, spec.new = sink.Describe(), flow.NewSink(sink)
+	}
+	return Terminal{Stream[struct{}]{job: s.job, op: addOp(s.job, spec, nil, s.edges(0))}}
 }
 
 // Terminal is a sink in the graph. Its methods set properties of the operator, as those of Stream do.

@@ -85,12 +85,26 @@ func (j *Job) Graph() *flow.Graph { return j.graph }
 
 // errorf remembers a mistake of the author's with the place of the call; the compiler reports all of them together.
 func (j *Job) errorf(format string, args ...any) {
+	if j == nil {
+		panic(errNoJob)
+	}
 	err := fmt.Errorf(format, args...)
 	if at := callSite(); at != "" {
 		err = fmt.Errorf("%s: %w", at, err)
 	}
 	j.graph.Errs = append(j.graph.Errs, err)
 }
+
+// needs reports whether something that an operator can't do without was given, and remembers if it was not.
+func (j *Job) needs(given bool, call, what string) bool {
+	if !given {
+		j.errorf("%s got nil for %s", call, what)
+	}
+	return given
+}
+
+// errNoJob is what is wrong with a stream that no function of this package made.
+const errNoJob = "heddle: a nil *Job, or the zero value of a Stream or of what is made of one: begin with heddle.NewJob, and with heddle.From"
 
 // callSite returns the file and line outside this package that called into it.
 func callSite() string {

@@ -16,6 +16,7 @@ type Keyed[K comparable, T any] struct {
 // MaxParallelism key groups by a hash that is the same in every process and version, and so to a subtask.
 // Moments are one key if they are the same instant, whatever their time zone: a time.Time in a key comes back in UTC.
 func KeyBy[T any, K comparable](s Stream[T], key func(T) K) Keyed[K, T] {
+	s.job.needs(key != nil, "KeyBy", "its function")
 	by, err := flow.NewKeyBy(key)
 	if err != nil {
 		s.job.errorf("cannot key by it: %w", err)

@@ -56,6 +56,9 @@ func InstantOf(t time.Time) Instant { return flow.InstantOf(t) }
 //				…
 func Process[K comparable, T, U any](in Keyed[K, T], setup func(*States) Processor[K, T, U]) Stream[U] {
 	j := in.s.job
+	if !j.needs(setup != nil, "Process", "its setup function") {
+		setup = func(*States) (p Processor[K, T, U]) { return p }
+	}
 	policy, sides := new(flow.Policy), new(flow.Sides)
 	p := flow.ProcessParams[K, T, U]{Key: in.key, Setup: setup, Policy: policy, Sides: sides, Codecs: j.codecs}
 	return addKeyed[U](in, nodeSpec{kind: "process", policy: policy, sides: sides, new: flow.NewProcess(p)}, p.Check)
@@ -70,6 +73,7 @@ type KeyValue[K comparable, V any] struct {
 // Reduce combines all records of a key, one after the other, and puts out the result so far for each record.
 // The first record is put out as it is. f must not modify its arguments. State is kept for ever: use windows where keys come and go.
 func Reduce[K comparable, T any](in Keyed[K, T], f func(sofar, rec T) T) Stream[T] {
+	in.s.job.needs(f != nil, "Reduce", "its function")
 	p := flow.RollingParams[K, T, flow.One[T], T, T]{
 		Key: in.key, Agg: Reducing(f), Join: func(_ K, v T) T { return v }, Codecs: in.s.job.codecs,
 	}
@@ -78,6 +82,7 @@ func Reduce[K comparable, T any](in Keyed[K, T], f func(sofar, rec T) T) Stream[
 
 // Running sums up all records of a key by agg, and puts out the result so far for each record. State is kept for ever.
 func Running[K comparable, T, A, R any](in Keyed[K, T], agg Aggregator[T, A, R]) Stream[KeyValue[K, R]] {
+	in.s.job.needs(agg != nil, "Running", "its aggregator")
 	p := flow.RollingParams[K, T, A, R, KeyValue[K, R]]{
 		Key: in.key, Agg: agg, Join: func(k K, v R) KeyValue[K, R] { return KeyValue[K, R]{k, v} }, Codecs: in.s.job.codecs,
 	}

@@ -47,6 +47,9 @@ func addNode[U any](j *Job, spec nodeSpec, in ...flow.Edge) Stream[U] {
 
 // addOp adds an operator with the given outputs.
 func addOp(j *Job, spec nodeSpec, outs []flow.Type, in []flow.Edge) *operator {
+	if j == nil {
+		panic(errNoJob)
+	}
 	n := j.graph.Add(&flow.Node{
 		Kind: spec.kind, Detail: spec.detail, Where: callSite(), In: in, Outputs: outs,
 		Keyed: spec.keyed, Source: spec.source, Sink: spec.sink, New: spec.new,
@@ -60,7 +63,12 @@ func outputOf[U any](j *Job, op *operator, port int) Stream[U] {
 }
 
 // typeOf is the flow.Type of T with the job's codecs.
-func typeOf[T any](j *Job) flow.Type { return flow.TypeOf[T](j.codecs) }
+func typeOf[T any](j *Job) flow.Type {
+	if j == nil {
+		panic(errNoJob)
+	}
+	return flow.TypeOf[T](j.codecs)
+}
 
 // edges returns the edges that lead the stream into input port `port` of a consumer.
 func (s Stream[T]) edges(port int) []flow.Edge {
@@ -95,6 +103,7 @@ func (s Stream[T]) Broadcast() Stream[T] { return s.with(flow.Partitioning{Kind:
 
 // PartitionBy hands each record to the consumer subtask that f returns, 0 ≤ f(v, n) < n for n subtasks.
 func (s Stream[T]) PartitionBy(f func(v T, n int) int) Stream[T] {
+	s.job.needs(f != nil, "PartitionBy", "its function")
 	return s.with(flow.Partitioning{Kind: flow.Custom, Impl: f})
 }
 

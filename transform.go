@@ -14,21 +14,25 @@ type Func[T, U any] = flow.Func[T, U]
 
 // Map applies f to every record.
 func Map[T, U any](s Stream[T], f func(T) U) Stream[U] {
+	s.job.needs(f != nil, "Map", "its function")
 	return addNode[U](s.job, nodeSpec{kind: "map", new: flow.NewMap(f)}, s.edges(0)...)
 }
 
 // Filter keeps the records for which keep returns true.
 func Filter[T any](s Stream[T], keep func(T) bool) Stream[T] {
+	s.job.needs(keep != nil, "Filter", "its function")
 	return addNode[T](s.job, nodeSpec{kind: "filter", new: flow.NewFilter(keep)}, s.edges(0)...)
 }
 
 // FlatMap calls f for every record; f emits what becomes of it: nothing, one record or many.
 func FlatMap[T, U any](s Stream[T], f func(v T, emit func(U))) Stream[U] {
+	s.job.needs(f != nil, "FlatMap", "its function")
 	return TryFlatMap(s, func(v T, emit func(U)) error { f(v, emit); return nil }).kind("flatmap")
 }
 
 // TryMap is Map with a function that may fail; see Stream.OnError.
 func TryMap[T, U any](s Stream[T], f func(T) (U, error)) Stream[U] {
+	s.job.needs(f != nil, "TryMap", "its function")
 	return TryFlatMap(s, func(v T, emit func(U)) error {
 		u, err := f(v)
 		if err == nil {
@@ -40,6 +44,7 @@ func TryMap[T, U any](s Stream[T], f func(T) (U, error)) Stream[U] {
 
 // TryFilter is Filter with a function that may fail; see Stream.OnError.
 func TryFilter[T any](s Stream[T], keep func(T) (bool, error)) Stream[T] {
+	s.job.needs(keep != nil, "TryFilter", "its function")
 	return TryFlatMap(s, func(v T, emit func(T)) error {
 		ok, err := keep(v)
 		if err == nil && ok {
@@ -51,6 +56,7 @@ func TryFilter[T any](s Stream[T], keep func(T) (bool, error)) Stream[T] {
 
 // TryFlatMap is FlatMap with a function that may fail; see Stream.OnError. What f emitted before it failed stays emitted.
 func TryFlatMap[T, U any](s Stream[T], f func(v T, emit func(U)) error) Stream[U] {
+	s.job.needs(f != nil, "TryFlatMap", "its function")
 	p, sides := new(flow.Policy), new(flow.Sides)
 	return addNode[U](s.job, nodeSpec{kind: "flatmap", policy: p, sides: sides, new: flow.NewFlatMap(f, p, sides)}, s.edges(0)...)
 }
@@ -58,6 +64,7 @@ func TryFlatMap[T, U any](s Stream[T], f func(v T, emit func(U)) error) Stream[U
 // Apply runs functions that have a life: newFunc makes the one of each subtask. They may use side outputs (Tag.Emit), counters
 // and options. It serves as a map, a filter or a flat map.
 func Apply[T, U any](s Stream[T], newFunc func() Func[T, U]) Stream[U] {
+	s.job.needs(newFunc != nil, "Apply", "the function that makes its functions")
 	p, sides := new(flow.Policy), new(flow.Sides)
 	return addNode[U](s.job, nodeSpec{kind: "apply", policy: p, sides: sides, new: flow.NewApply(newFunc, p, sides)}, s.edges(0)...)
 }

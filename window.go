@@ -98,6 +98,7 @@ func addWindow[K comparable, T, A, R any](w Windows[K, T], agg Aggregator[T, A, 
 	} else if w.spec.Kind == flow.SlidingWindow && w.spec.Slide > w.spec.Size {
 		j.errorf("slide %v is longer than the windows of %v: records between two windows would be in none", w.spec.Slide, w.spec.Size)
 	}
+	j.needs(agg != nil, "Aggregate", "its aggregator")
 	p := flow.WindowParams[K, T, A, R]{Spec: &w.spec, Key: w.in.key, Agg: agg, Sides: sides, Codecs: j.codecs}
 	return addKeyed[Windowed[K, R]](w.in, nodeSpec{kind: "window", detail: w.spec.String(), sides: sides, new: flow.NewWindow(p)}, p.Check)
 }

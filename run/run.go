@@ -28,6 +28,7 @@ package run
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 
 	"github.com/heddle-stream/heddle"
@@ -35,8 +36,12 @@ import (
 )
 
 // Main runs the verb, or the role, that the process was started for, and exits.
-// A job with errors is reported when a verb needs it.
+// A job with errors is reported when a verb needs it; nil is refused.
 func Main(job *heddle.Job) {
+	if job == nil {
+		fmt.Fprintln(os.Stderr, "heddle: run.Main got nil for the job: give it what heddle.NewJob returned")
+		os.Exit(2)
+	}
 	env, stop := cli.System()
 	if flag.Parsed() {
 		env.Rest = flag.Args()
