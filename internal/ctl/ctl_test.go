@@ -188,6 +188,11 @@ func TestUnreachable(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("Join = %v, want an error with address and reason", err)
 	}
+	began := time.Now()
+	_, _, err = Join(t.Context(), secretsFor(t, authority, addr), register, JoinOptions{Wait: time.Hour, Refused: 100 * time.Millisecond})
+	if took := time.Since(began); err == nil || took > time.Minute {
+		t.Errorf("Join = %v after %v, want it to give up where nobody listens", err, took)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err = Join(ctx, secretsFor(t, authority, addr), register, JoinOptions{}); err == nil {

@@ -129,7 +129,7 @@ func (m *master) receive(l *link, msg any) {
 	m.slotEvent(slotmgr.Heard{Agent: id})
 	switch msg := msg.(type) {
 	case heartbeat:
-		l.down(ack{msg.seq})
+		l.down(ack(msg))
 	case report:
 		m.onReport(id, msg)
 	case goodbye:
