@@ -51,7 +51,8 @@ itest-yarn: ## tests against a real Hadoop cluster
 itest-net: ## the exchange between two network namespaces on a bad link (root)
 	ITEST=net $(GO) test -count=1 -timeout 10m -v ./itest/net
 
-machine: ## the exchange's protocol machine: a million random steps for each of five seeds
+machine: ## the exchange: a million random steps of its protocol for each of five seeds, 10,000 busy channels
+	$(GO) test ./netstack -count=1 -run TestFairness -scale.channels 10000
 	for seed in 1 2 3 4 5; do $(GO) test ./netstack -count=1 -run TestMachine -machine.steps 1000000 -machine.seed $$seed || exit 1; done
 
 needs: ## install what the tests need (as root on Debian), or say what to install

@@ -175,7 +175,7 @@ func BenchmarkSlowChannel(b *testing.B) {
 			g, w := open(b, y, "p", x.Addr(), rest...)
 			stop := make(chan struct{})
 			fed := make(chan struct{})
-			go func() { defer close(fed); feedFull(p, channels, pw, stop) }()
+			go func() { defer close(fed); feed([]*Partition{p}, channels, p.SegmentRoom(), pw, stop) }()
 			if !slow {
 				go func() {
 					for {
@@ -209,25 +209,5 @@ func BenchmarkSlowChannel(b *testing.B) {
 			<-fed
 			stuck.Close()
 		})
-	}
-}
-
-// feedFull keeps all subpartitions full of whole segments, and sleeps when they are.
-func feedFull(p *Partition, subs int, w waker, stop chan struct{}) {
-	for {
-		got := false
-		for sub := range subs {
-			if seg := p.TryGet(sub); seg != nil {
-				got = p.Put(sub, seg, len(seg.Bytes())) == nil
-			}
-		}
-		if got {
-			continue
-		}
-		select {
-		case <-stop:
-			return
-		case <-w:
-		}
 	}
 }

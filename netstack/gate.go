@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -64,7 +65,8 @@ type Item struct {
 // NewGate requests all channels and returns at once; what goes wrong with one comes out of Next.
 // It fails if the stack can't set aside the exclusive segments of all its channels from other processes.
 func (s *Stack) NewGate(cfg GateConfig) (*Gate, error) {
-	op := "open gate " + cfg.Name
+	name := strings.TrimSuffix("gate "+cfg.Name, " ")
+	op := "open " + name
 	g := &Gate{stack: s, wake: cfg.Wake, channels: make([]channel, len(cfg.Channels))}
 	if s.cfg.DebloatTarget > 0 {
 		g.debloat = credit.NewDebloater(s.cfg.DebloatTarget, minRoom, s.pool.SegmentBytes())
@@ -86,15 +88,8 @@ func (s *Stack) NewGate(cfg GateConfig) (*Gate, error) {
 		}
 	}
 	if remotes > 0 {
-		floatMin := 0
-		if s.cfg.ExclusivePerChannel == 0 {
-			floatMin = 1
-		}
-		exclusive := remotes * s.cfg.ExclusivePerChannel
-		if s.cfg.Compression != "" {
-			exclusive++ // spare
-		}
-		account, err := s.pool.Open(fmt.Sprintf("gate %s of %d channels", cfg.Name, remotes), exclusive, floatMin, s.cfg.FloatingPerGate)
+		exclusive, own := s.cfg.gateSegments(remotes)
+		account, err := s.pool.Open(fmt.Sprintf("%s of %d channels", name, remotes), exclusive, own, s.cfg.FloatingPerGate)
 		if err != nil {
 			return nil, &LocalError{Op: op, Kind: cluster.Invalid, Err: err}
 		}

@@ -80,7 +80,8 @@ func (s *Stack) NewPartition(cfg PartitionConfig) (*Partition, error) {
 	if cfg.MaxSegments > 0 {
 		floating = cfg.MaxSegments - cfg.Subpartitions
 	}
-	account, err := s.pool.Open("partition "+cfg.ID, cfg.Subpartitions, 1, floating)
+	exclusive, own := s.cfg.partitionSegments(cfg.Subpartitions)
+	account, err := s.pool.Open("partition "+cfg.ID, exclusive, own, floating)
 	if err != nil {
 		return nil, &LocalError{Op: op, Kind: cluster.Invalid, Err: err}
 	}

@@ -120,11 +120,25 @@ func (p *Pool) Open(what string, exclusive, floatMin, floatMax int) (*Account, e
 	need := exclusive + floatMin
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.reserved+need > p.total {
-		return nil, &MemoryError{For: what, Need: need, Have: p.total - p.reserved, Total: p.total, SegmentBytes: p.size}
+	if err := p.checkLocked(what, need); err != nil {
+		return nil, err
 	}
 	p.reserved += need
 	return &Account{pool: p, max: floatMax, guaranteed: need, own: floatMin, ownFree: floatMin}, nil
+}
+
+// Check returns the error with which Open would fail if need segments were to be set aside now.
+func (p *Pool) Check(what string, need int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.checkLocked(what, need)
+}
+
+func (p *Pool) checkLocked(what string, need int) error {
+	if p.reserved+need > p.total {
+		return &MemoryError{For: what, Need: need, Have: p.total - p.reserved, Total: p.total, SegmentBytes: p.size}
+	}
+	return nil
 }
 
 // Borrow takes up to n floating tickets and returns how many it got.
