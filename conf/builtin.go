@@ -169,7 +169,7 @@ func Builtin() (*Registry, error) {
 		if !ok {
 			return nil, fmt.Errorf("cannot declare option %s: there is no type %q", d.Name, d.Type)
 		}
-		all = append(all, Option{Name: d.Name, Type: t, Default: d.Default, Unit: d.Unit, Doc: d.Doc, Secret: d.Secret})
+		all = append(all, Option{Name: d.Name, Type: t, Default: d.Default, Unit: d.Unit, Doc: d.Doc, Secret: d.Secret, Common: true})
 	}
 	return NewRegistry(all...)
 }

@@ -23,6 +23,7 @@ import (
 const (
 	confFile   = "conf.yaml"      // resolved configuration without secrets
 	jobFile    = "job.yaml"       // of a YAML job; else the program is the job
+	nameFile   = "job.name"       // how its author calls that file, for errors
 	secretFile = "secrets"        // token of the REST API and values of secret options, 0600
 	logFile    = "appmaster.log"  // what the ApplicationMaster says
 	addrFile   = "appmaster.addr" // where it listens; there once it does
@@ -159,7 +160,7 @@ func (a appDir) alive() bool {
 }
 
 // write stores what the roles need: configuration, secrets and the job file, if there is one.
-func (a appDir) write(c *conf.Config, fingerprint string, job []byte) (secrets, error) {
+func (a appDir) write(c *conf.Config, fingerprint string, job *jobText) (secrets, error) {
 	sec := secrets{Token: rand.Text(), Options: c.Secrets(), Job: fingerprint}
 	data, err := json.Marshal(sec)
 	if err != nil {
@@ -167,7 +168,7 @@ func (a appDir) write(c *conf.Config, fingerprint string, job []byte) (secrets, 
 	}
 	files := map[string][]byte{confFile: c.AppendYAML(nil), secretFile: data}
 	if job != nil {
-		files[jobFile] = job
+		files[jobFile], files[nameFile] = job.data, []byte(job.name)
 	}
 	for name, data := range files {
 		if err := os.WriteFile(a.file(name), data, 0o600); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -59,11 +60,15 @@ func stateOf(ctx context.Context, app appDir, full bool) appState {
 	return st
 }
 
+// clock is how moments are shown to people.
+const clock = time.DateTime + " MST"
+
 func (s *session) listCommand() *cobra.Command {
 	var all, asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the applications of this host", Args: exactArgs(0, ""),
-		Long:    "List the applications of this host that run; with --all also those that ended and whose directory was kept.",
+		Long: "List the applications of this host that run; with --all also those that ended and whose directory was kept: of those that failed,\n" +
+			"were started with --detach or run with --keep, the newest 10.",
 		Example: "  heddle list\n  heddle list --all --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := s.load()
@@ -102,7 +107,7 @@ func (s *session) printApps(states []appState) error {
 		if st.Ended != nil {
 			end = *st.Ended
 		}
-		rows = append(rows, []string{st.ID, dash(st.Job), st.State, st.Started.Format(time.DateTime), end.Sub(st.Started).Round(time.Second).String()})
+		rows = append(rows, []string{st.ID, dash(st.Job), st.State, st.Started.Format(clock), end.Sub(st.Started).Round(time.Second).String()})
 	}
 	if len(rows) == 0 && s.out.tty {
 		_, err := fmt.Fprintln(s.env.Stdout, "no applications")
@@ -121,7 +126,7 @@ func dash(text string) string {
 func (s *session) statusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status [app]", Short: "Show how an application of this host is doing", Args: maxArgs(1),
+		Use: "status [app]", Short: "Show how an application of this host is doing", Args: maxArgs(1), ValidArgsFunction: s.completeApp(true),
 		Long:    "Show the state of an application: its vertices with their figures, its agents. Without an id: the newest that runs.",
 		Example: "  heddle status\n  heddle status heddle-1767225600-1a2b3c4d --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -147,7 +152,7 @@ func (s *session) statusCommand() *cobra.Command {
 
 func (s *session) printStatus(st appState) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s, started %s\n", st.ID, dash(st.Job), s.out.paint(stateColour(st.State), st.State), st.Started.Format(time.DateTime))
+	fmt.Fprintf(&b, "%s  %s  %s, started %s\n", st.ID, dash(st.Job), s.out.paint(stateColour(st.State), st.State), st.Started.Format(clock))
 	if st.Waiting != "" {
 		fmt.Fprintf(&b, "waiting: %s\n", printable(st.Waiting))
 	}
@@ -165,8 +170,8 @@ func (s *session) printStatus(st appState) error {
 	snap := st.Snapshot
 	rows := make([][]string, 0, len(snap.Vertices))
 	for _, v := range snap.Vertices {
-		rows = append(rows, []string{v.Name, fmt.Sprint(v.Parallelism), tasks(v.Tasks), number(v.RecordsIn), number(v.RecordsOut),
-			number(int64(v.InRate)) + "/s", share(v.Busy), share(v.Blocked)})
+		in, rate := recordsIn(v)
+		rows = append(rows, []string{v.Name, fmt.Sprint(v.Parallelism), tasks(v.Tasks), number(in), number(v.RecordsOut), rate, share(v.Busy), share(v.Blocked)})
 	}
 	err := s.out.table([]string{"VERTEX", "TASKS", "STATE", "IN", "OUT", "RATE", "BUSY", "BLOCKED"}, rows)
 	rows = nil
@@ -180,6 +185,16 @@ func (s *session) printStatus(st appState) error {
 		rows = append(rows, []string{a.ID, a.State, fmt.Sprintf("%d/%d", used, len(a.Slots)), fmt.Sprintf("%d MiB", a.RSS>>20), a.Exchange})
 	}
 	return errors.Join(err, s.out.table([]string{"AGENT", "STATE", "SLOTS", "MEMORY", "EXCHANGE"}, rows))
+}
+
+// recordsIn is what a vertex has taken in, and its rate: a source has no input but what it reads.
+func recordsIn(v appmaster.Vertex) (n int64, rate string) {
+	for _, op := range v.Operators {
+		if op.Kind == "source" {
+			return op.Counters["records_out"], "-"
+		}
+	}
+	return v.RecordsIn, number(int64(v.InRate)) + "/s"
 }
 
 func stateColour(state string) string {
@@ -207,9 +222,10 @@ func share(f float64) string { return fmt.Sprintf("%.0f%%", f*100) }
 
 func (s *session) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "cancel [app]", Short: "Cancel the job of an application of this host", Args: maxArgs(1),
+		Use: "cancel [app]", Short: "Cancel the job of an application of this host", Args: maxArgs(1), ValidArgsFunction: s.completeApp(false),
 		Long: `Cancel the job of an application and wait until it has ended; --timeout bounds the wait (30 s if it is not set).
-Without an id: the only application that runs.`,
+Without an id: the only application that runs. The directory of an application that --detach left to itself is kept,
+for its logs; that of one whose client still waits is removed, as with Ctrl-C.`,
 		Example: "  heddle cancel\n  heddle cancel heddle-1767225600-1a2b3c4d",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.cancel(cmd.Context(), args)
@@ -241,13 +257,8 @@ func (s *session) cancel(ctx context.Context, args []string) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	rest, err := openClient(app)
-	if err != nil {
+	if err := s.askToCancel(ctx, app); err != nil {
 		return err
-	}
-	defer rest.close()
-	if err := rest.cancel(ctx); err != nil {
-		return unreachable(err, s.env.Program+" logs "+app.id)
 	}
 	for app.alive() {
 		select {
@@ -260,6 +271,21 @@ func (s *session) cancel(ctx context.Context, args []string) error {
 	}
 	st := stateOf(ctx, app, false)
 	_, err = fmt.Fprintf(s.env.Stdout, "%s\t%s\n", app.id, st.State)
+	return err
+}
+
+// askToCancel tells the ApplicationMaster, unless its application is over and it is about to end.
+func (s *session) askToCancel(ctx context.Context, app appDir) error {
+	rest, err := openClient(app)
+	if err == nil {
+		defer rest.close()
+		if err = rest.cancel(ctx); err != nil {
+			err = unreachable(err, s.env.Program+" logs "+app.id)
+		}
+	}
+	if _, over := os.Stat(app.file(resultFile)); over == nil {
+		return nil
+	}
 	return err
 }
 

@@ -32,6 +32,9 @@ func (s *session) benchExchangeCommand() *cobra.Command {
 that jobs use, and verify every one; then run a raw TCP loop between the same processes, to compare with.`,
 		Example: "  heddle bench exchange --record-size 8 --parallelism 2 --partitioner hash\n  heddle bench exchange --record-size 100 --tls --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkExchange(o); err != nil {
+				return err
+			}
 			c, err := s.load()
 			if err != nil {
 				return err
@@ -48,7 +51,7 @@ that jobs use, and verify every one; then run a raw TCP loop between the same pr
 			return s.printExchange(res, asJSON)
 		},
 	}
-	cmd.Flags().IntVar(&o.RecordSize, "record-size", 8, "bytes of a record; 8 is a uint64, more is a []byte")
+	cmd.Flags().IntVar(&o.RecordSize, "record-size", 8, "bytes of a record, from 8 to 16384; 8 is a uint64, more is a []byte")
 	cmd.Flags().StringVar(&o.Partitioner, "partitioner", "rebalance", "`rebalance|hash`")
 	cmd.Flags().DurationVar(&o.Duration, "duration", 5*time.Second, "how long to measure")
 	cmd.Flags().BoolVar(&o.TLS, "tls", false, "encrypt (the same as --exchange.tls)")
@@ -72,4 +75,17 @@ func (s *session) printExchange(r bench.ExchangeResult, asJSON bool) error {
 		r.BytesPerSecond/r.RawBytesPerSecond, r.Records, r.RecordSize, r.Parallelism, r.Partitioner)
 	_, err4 := fmt.Fprintf(s.env.Stdout, "memory     %8.1f MB of the larger process\n", float64(r.ResidentBytes)/1e6)
 	return errors.Join(err, err2, err3, err4)
+}
+
+// checkExchange refuses what cannot be measured.
+func checkExchange(o bench.ExchangeOptions) error {
+	switch {
+	case o.RecordSize < 8 || o.RecordSize > 16<<10:
+		return usage(fmt.Errorf("--record-size %d is not from 8 to 16384", o.RecordSize))
+	case o.Partitioner != "rebalance" && o.Partitioner != "hash":
+		return usage(fmt.Errorf("--partitioner %q is neither rebalance nor hash", o.Partitioner))
+	case o.Duration <= 0:
+		return usage(fmt.Errorf("--duration %s is not positive", o.Duration))
+	}
+	return nil
 }

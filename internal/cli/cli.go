@@ -121,11 +121,15 @@ Where a job runs and with what is configuration, not code: see "` + s.env.Progra
 }
 
 func (s *session) verbs() []*cobra.Command {
-	return []*cobra.Command{
-		s.runCommand(), s.planCommand(), s.demoCommand(),
+	verbs := []*cobra.Command{
+		s.runCommand(), s.planCommand(),
 		s.listCommand(), s.statusCommand(), s.logsCommand(), s.cancelCommand(), s.agentCommand(),
-		s.configCommand(), s.schemaCommand(), s.benchCommand(), s.versionCommand(),
+		s.configCommand(), s.versionCommand(),
 	}
+	if s.job == nil { // a program that is a job has no use for job files and other jobs
+		verbs = append(verbs, s.demoCommand(), s.schemaCommand(), s.benchCommand())
+	}
+	return verbs
 }
 
 // unknownVerb names the nearest verb.

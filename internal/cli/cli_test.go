@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/conf"
@@ -60,6 +61,15 @@ func TestCommands(t *testing.T) {
 		{"config --defaults", nil, 0, []string{"#agents: 2\n"}, nil},
 		{"logs", nil, 3, nil, []string{"no application runs on this host"}},
 		{"logs nope", nil, 3, nil, []string{`there is no application "nope"`}},
+		{"bench exchange --record-size 0", nil, 2, nil, []string{"--record-size 0 is not from 8 to 16384"}},
+		{"bench exchange --partitioner has", nil, 2, nil, []string{`--partitioner "has" is neither rebalance nor hash`}},
+		{"bench exchange --duration 0s", nil, 2, nil, []string{"--duration 0s is not positive"}},
+		{"bench exchange --help", nil, 0, []string{"from 8 to 16384"}, nil},
+		{"__complete run --exchange.t", nil, 0, []string{"--exchange.tls\t"}, nil},
+		{"__complete run -D exchange.t", nil, 0, []string{"exchange.tls=\t"}, nil},
+		{"__complete run -D exchange.tls=t", nil, 0, []string{"exchange.tls=true\n"}, nil},
+		{"__complete run -D log.format=", nil, 0, []string{"log.format=json\n"}, nil},
+		{"__complete run o", nil, 0, []string{"yaml\nyml\n:8\n"}, nil},
 	}
 	for _, tt := range tests {
 		got := command(t, nil, tt.environ, strings.Fields(tt.args)...)
@@ -75,6 +85,9 @@ func TestCommands(t *testing.T) {
 			if !strings.Contains(got.stderr, want) {
 				t.Errorf("heddle %s: stderr\n%s\nwant %q in it", tt.args, got.stderr, want)
 			}
+		}
+		if strings.HasPrefix(tt.args, "__complete") {
+			continue
 		}
 		if tt.code != 0 && got.stdout != "" {
 			t.Errorf("heddle %s: failed, but wrote to stdout: %s", tt.args, got.stdout)
@@ -136,5 +149,36 @@ func TestDemoConfig(t *testing.T) {
 	}
 	if c.Text("kafka.sasl.mechanism") != "" || len(c.Secrets()) > 0 || c.Bool("kafka.tls.enabled") || c.List("kafka.brokers")[0] != "127.0.0.1:1" || c.Int("parallelism") != 4 {
 		t.Errorf("the demo runs with\n%s", c.AppendYAML(nil))
+	}
+}
+
+// TestHelpOfProgram offers a program that is a job what it can use, and its own options.
+func TestHelpOfProgram(t *testing.T) {
+	job := heddle.NewJob("x")
+	for _, verb := range []string{"demo", "schema", "bench"} {
+		if got := command(t, job, nil, verb); got.code != 2 {
+			t.Errorf("%s: exit code %d", verb, got.code)
+		}
+	}
+	if got := command(t, job, nil, "help"); strings.Contains(got.stdout, "schema") || !strings.Contains(got.stdout, "  run ") {
+		t.Errorf("help is\n%s", got.stdout)
+	}
+}
+
+// TestCompleteApp offers ids of applications.
+func TestCompleteApp(t *testing.T) {
+	state := t.TempDir()
+	app, lock, err := createApp(state, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"status", "logs", "cancel"} {
+		if got := command(t, nil, nil, "__complete", verb, "--state-dir", state, ""); !strings.Contains(got.stdout, app.id+"\n") {
+			t.Errorf("%s: completion offers\n%s", verb, got.stdout)
+		}
+	}
+	lock.Close()
+	if got := command(t, nil, nil, "__complete", "cancel", "--state-dir", state, ""); strings.Contains(got.stdout, app.id) {
+		t.Errorf("cancel: completion offers what has ended:\n%s", got.stdout)
 	}
 }

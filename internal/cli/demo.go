@@ -68,7 +68,7 @@ func (s *session) demo(ctx context.Context, rate int, duration time.Duration) er
 	if err != nil {
 		return err
 	}
-	r, err := s.startApplication(c, plan, demo.Job, true)
+	r, err := s.startApplication(c, plan, &jobText{"demo.yaml", demo.Job}, true)
 	if err != nil {
 		return err
 	}

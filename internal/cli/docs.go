@@ -35,6 +35,7 @@ as a flag (`+"`--exchange.tls`, `-D exchange.tls=true`"+`); [configuration.md](c
 	for _, c := range root.Commands() {
 		verbReference(&b, c)
 	}
+	b.WriteString(completionReference)
 	return b.Bytes()
 }
 
@@ -100,3 +101,16 @@ func paragraphs(text string) string {
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(text, "\n", "\n    ")
 }
+
+// completionReference stands in for the help of cobra's own verb.
+const completionReference = `
+## heddle completion
+
+Print a script that lets a shell complete verbs, flags, options, job files and ids of applications: for bash, zsh, fish or
+powershell. ` + "`heddle completion bash --help`" + ` tells where the shell looks for it.
+
+` + "```sh" + `
+source <(heddle completion bash)
+heddle completion zsh > "${fpath[1]}/_heddle"
+` + "```" + `
+`

@@ -17,7 +17,7 @@ const exitCodesText = `Every verb ends with one of these codes:
 
   0  done; of a run: the job finished
   2  usage: the command line, the configuration or the job is wrong; nothing was started
-  3  a precondition: something that is needed is not there, or not allowed
+  3  a precondition: something that is needed is not there, such as an input file or the address of brokers, or not allowed
   4  the time limit (--timeout) passed and the application still runs
   5  the job failed
   6  the job was cancelled or killed

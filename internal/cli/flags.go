@@ -19,13 +19,15 @@ func (s *session) addOptionFlags(root *cobra.Command) {
 	if err != nil { // reported by every verb that loads a configuration
 		return
 	}
+	// The error would be that the flag is not there.
+	_ = root.RegisterFlagCompletionFunc("define", completeDefinition(r.Options()))
 	for _, o := range r.Options() {
 		flag := fs.VarPF(&optionFlag{s, o}, o.Name, "", summary(o))
 		if o.Type == conf.Bool {
 			flag.NoOptDefVal = "true"
 		}
 		flag.DefValue = o.Default
-		flag.Hidden = !o.Common
+		flag.Hidden = !o.Common && !s.completing()
 		if o.Type == conf.Enum {
 			values := o.Values
 			// The error would be that the flag is not there.
@@ -38,8 +40,7 @@ func (s *session) addOptionFlags(root *cobra.Command) {
 
 // summary is the first sentence of an option's doc, as help of its flag.
 func summary(o conf.Option) string {
-	first, _, _ := strings.Cut(o.Doc, ". ")
-	first = strings.TrimSuffix(first, ".")
+	first := summaryOf(o)
 	if o.Type == conf.Enum {
 		first, _, _ = strings.Cut(first, ". ")
 		return first + ": `" + strings.Join(o.Values, "|") + "`"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/agent/task"
+	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/inproc"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
@@ -44,7 +45,11 @@ func (s *session) runInProcess(ctx context.Context, c *conf.Config, job *heddle.
 	for {
 		select {
 		case err := <-done:
-			return s.inProcessOutcome(ctx, err, plan.Name, time.Since(start), p)
+			err = s.inProcessOutcome(ctx, err, plan.Name, time.Since(start), p)
+			if f.json {
+				return errors.Join(s.out.json(inProcessResult(err, plan.Name, start, p)), err)
+			}
+			return err
 		case <-s.env.Signals:
 			if interrupted {
 				return &exitError{exitCancelled, errors.New("the job was killed"), nil}
@@ -88,4 +93,18 @@ func (p *progress) reports(job *heddle.Job, reports []task.Report, start time.Ti
 	p.figures = f
 	p.update(fmt.Sprintf("%s: running for %s, %s records in (%s/s), %s out", p.app, f.at.Sub(start).Round(time.Second),
 		number(f.in), number(int64(f.rate)), number(f.out)), false)
+}
+
+// inProcessResult is the runResult of a job that ran in this process.
+func inProcessResult(err error, job string, start time.Time, p *progress) runResult {
+	now := time.Now()
+	o := runResult{appmaster.Result{Job: job, State: "finished", Started: start, Ended: now, Vertices: []appmaster.Vertex{}}, p.figures.in, p.figures.out}
+	if err == nil {
+		return o
+	}
+	o.State, o.Cause = "failed", &appmaster.Cause{Kind: "failed", Message: err.Error(), Time: now}
+	if e, ok := errors.AsType[*exitError](err); ok && e.code != exitFailed {
+		o.State = "canceled"
+	}
+	return o
 }

@@ -22,8 +22,14 @@ func (s *session) jobArg() (use string, args cobra.PositionalArgs) {
 	return " job.yaml", exactArgs(1, "a job file (- for standard input)")
 }
 
+// jobText is a job file.
+type jobText struct {
+	name string // as its author calls it
+	data []byte
+}
+
 // loadJob returns the program's own job, or reads the job file that args name, with its text.
-func (s *session) loadJob(args []string, c *conf.Config) (*heddle.Job, []byte, error) {
+func (s *session) loadJob(args []string, c *conf.Config) (*heddle.Job, *jobText, error) {
 	if s.job != nil {
 		return s.job, nil, nil
 	}
@@ -40,7 +46,7 @@ func (s *session) loadJob(args []string, c *conf.Config) (*heddle.Job, []byte, e
 		return nil, nil, usage(fmt.Errorf("cannot read the job: %w", err))
 	}
 	job, err := parseJob(name, data, c)
-	return job, data, err
+	return job, &jobText{name, data}, err
 }
 
 // parseJob makes a job of a job file's text.
@@ -93,7 +99,7 @@ func (s *session) planCommand() *cobra.Command {
 	var dot, asJSON bool
 	var strategy string
 	cmd := &cobra.Command{
-		Use: "plan" + use, Short: "Show the job graph and the slots it needs, without running it", Args: args,
+		Use: "plan" + use, Short: "Show the job graph and the slots it needs, without running it", Args: args, ValidArgsFunction: s.completeJob,
 		Long: `Show how a job would run: its operators chained into vertices, the parallelism of each, how records move
 between them, and the slots it needs. With --agents or --strategy, show also which tasks would share which slots of which agents.
 Nothing is started and nothing outside is asked.`,

@@ -22,7 +22,7 @@ func (s *session) logsCommand() *cobra.Command {
 		Long: `Print the logs of the ApplicationMaster and of the agents of an application of this host, each line after
 the process that wrote it. Without an id: the newest that runs.`,
 		Example: "  heddle logs\n  heddle logs heddle-1767225600-1a2b3c4d -n 100\n  heddle logs -f",
-		Args:    maxArgs(1),
+		Args:    maxArgs(1), ValidArgsFunction: s.completeApp(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			app, err := s.appArg(args)
 			if err != nil {

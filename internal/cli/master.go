@@ -95,7 +95,7 @@ func (s *session) driver(app *application, stdout *os.File) (appmaster.Driver, e
 	if app.conf.Text("target") == "standalone" {
 		files := map[string]string{confFile: app.dir.file(confFile)}
 		if _, err := os.Stat(app.dir.file(jobFile)); err == nil {
-			files[jobFile] = app.dir.file(jobFile)
+			files[jobFile], files[nameFile] = app.dir.file(jobFile), app.dir.file(nameFile)
 		}
 		return standalone.New(standalone.Config{Files: files}), nil
 	}

@@ -77,7 +77,11 @@ func (s *session) roleJob(dir appDir, c *conf.Config) (*heddle.Job, error) {
 	data, err := os.ReadFile(dir.file(jobFile))
 	switch {
 	case err == nil:
-		return parseJob(jobFile, data, c)
+		name, err := os.ReadFile(dir.file(nameFile))
+		if err != nil {
+			name = []byte(jobFile)
+		}
+		return parseJob(string(name), data, c)
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("cannot read the job: %w", err)
 	case s.job == nil:

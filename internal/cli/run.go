@@ -15,19 +15,20 @@ import (
 
 // runFlags are the flags of run that are no options.
 type runFlags struct {
-	detach, keep, quiet, timings bool
+	detach, keep, quiet, timings, json bool
 }
 
 func (s *session) runCommand() *cobra.Command {
 	use, args := s.jobArg()
 	var f runFlags
 	cmd := &cobra.Command{
-		Use: "run" + use, Short: "Run a job", Args: args,
+		Use: "run" + use, Short: "Run a job", Args: args, ValidArgsFunction: s.completeJob,
 		Long: `Run a job and wait until it ends, showing how it goes. Ctrl-C cancels it and waits for that; a second one
 kills it. With --timeout, the command stops waiting after that time, and the job goes on.
 
 With the target local, an ApplicationMaster and agents run as processes on this host. Their directory is removed
-when the job has finished; of a job that failed it is kept, for its logs.`,
+when the job has finished or was cancelled; of a job that failed, or that --detach left to itself, it is kept, for its
+logs. --keep keeps it in any case. Of all that ended, the directories of the newest 10 are kept.`,
 		Example: "  heddle run" + use + " --parallelism 4\n  heddle run" + use + " --agents 3 --agent.slots 4 --exchange.tls\n" +
 			"  heddle run" + use + " --detach\n  heddle run" + use + " --target inproc",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,6 +37,7 @@ when the job has finished; of a job that failed it is kept, for its logs.`,
 	}
 	cmd.Flags().BoolVar(&f.detach, "detach", false, "start the job, print its id, and leave it to itself")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the application's directory also when the job has finished")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON to standard output when the job has ended, however it did")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	cmd.Flags().BoolVar(&f.timings, "timings", false, "print how long each phase of the start took")
 	return cmd
@@ -54,6 +56,9 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 	plan, err := compile(job, c)
 	if err != nil {
 		return err
+	}
+	if f.json && prints(plan) {
+		return usage(errors.New("--json writes to standard output, and so does the job: write to files, or leave --json out"))
 	}
 	times.mark("job loaded")
 	if c.Text("target") == "inproc" {
@@ -92,7 +97,7 @@ func enoughAgents(plan *jobgraph.Graph, c *conf.Config) error {
 }
 
 // runLocal runs the job as processes of this host.
-func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, text []byte, f runFlags, times *timings) error {
+func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, text *jobText, f runFlags, times *timings) error {
 	r, err := s.startApplication(c, plan, text, !f.detach)
 	if err != nil {
 		return err
@@ -106,9 +111,9 @@ func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.G
 		r.progress.out.tty = false // a line that is rewritten would get between those of the job
 	}
 	if f.detach {
-		return r.detach(ctx)
+		return r.detach(ctx, f.json)
 	}
-	r.keep = f.keep
+	r.keep, r.json = f.keep, f.json
 	return r.attend(ctx, c.Duration("timeout"))
 }
 
@@ -125,7 +130,7 @@ func prints(plan *jobgraph.Graph) bool {
 }
 
 // startApplication writes the directory of a new application and starts its ApplicationMaster.
-func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text []byte, attached bool) (*running, error) {
+func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text *jobText, attached bool) (*running, error) {
 	stateDir, err := s.stateDir(c)
 	if err != nil {
 		return nil, err

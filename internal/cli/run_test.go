@@ -143,6 +143,51 @@ func TestRunRefusesAnotherGraph(t *testing.T) {
 	w.start("run").expect(5, "the ApplicationMaster builds another job graph than the client")
 }
 
+// An error at run time names the file as its author does, and the place once.
+func TestRunNamesTheFile(t *testing.T) {
+	w := newWorld(t)
+	in := w.start("run", w.file("mine.yaml", `name: mine
+source: { generator: { count: 10, record: { n: n } } }
+steps: [{ filter: 10 % n == 0, name: divides }]
+sink: { discard: {} }
+`))
+	in.expect(5, "operator divides (mine.yaml:3): cannot evaluate filter")
+	if text := in.stderr.String(); strings.Count(text, "operator ") != 1 {
+		t.Errorf("the place is told more than once:\n%s", text)
+	}
+}
+
+// What a job needs before it can read is a precondition.
+func TestRunLacksInput(t *testing.T) {
+	w := newWorld(t)
+	for _, source := range []string{"kafka: { topics: [a], format: text }", "file: { path: /nowhere/at-all, format: text }"} {
+		w.start("run", w.file("lacks.yaml", "name: lacks\nsource: { "+source+" }\nsink: { discard: {} }\n")).expect(3, "cannot find the splits")
+	}
+}
+
+func TestRunJSON(t *testing.T) {
+	for _, target := range []string{"local", "inproc"} {
+		w := newWorld(t)
+		result := func(in *invocation, code int) (r runResult) {
+			in.expect(code)
+			if err := json.Unmarshal([]byte(in.stdout.String()), &r); err != nil {
+				t.Errorf("%s: stdout is no JSON: %v\n%s", target, err, &in.stdout)
+			}
+			return r
+		}
+		r := result(w.start("run", w.wordJob(w.file("in.txt", text), filepath.Join(w.dir, "out")), "--json", "--target", target), 0)
+		if r.State != "finished" || r.Job != "words" || r.RecordsIn != 2 || r.RecordsOut != 7 {
+			t.Errorf("%s: the result is %+v", target, r)
+		}
+		bad := w.file("bad.yaml", "name: bad\nsource: { generator: { count: 10, record: { n: n } } }\nsteps: [{ filter: 1 % n == 0 }]\nsink: { discard: {} }\n")
+		if r := result(w.start("run", bad, "--json", "--target", target), 5); r.State != "failed" || r.Cause == nil || !strings.Contains(r.Cause.Message, "bad.yaml:3") {
+			t.Errorf("%s: the result is %+v", target, r)
+		}
+		printing := w.file("prints.yaml", "name: bad\nsource: { generator: { count: 10, record: { n: n } } }\nsink: { stdout: {} }\n")
+		w.start("run", printing, "--json", "--target", target).expect(2, "--json writes to standard output, and so does the job")
+	}
+}
+
 func TestRunTooParallel(t *testing.T) {
 	w := newWorld(t)
 	in := w.start("plan", w.endless(), "--parallelism", "200")
@@ -186,7 +231,7 @@ func TestFailingJob(t *testing.T) {
 	w := newWorld(t)
 	job := w.file("bad.yaml", fmt.Sprintf("name: bad\nsource: { file: { path: %q, format: json } }\nsink: { discard: {} }\n", w.file("in.txt", text)))
 	in := w.start("run", job)
-	in.expect(5, "heddle: the job bad failed: operator ", "the warp and the weft", "heddle logs heddle-")
+	in.expect(5, "heddle: the job bad failed: subtask ", "source source (bad.yaml:2): ", "the warp and the weft", "heddle logs heddle-")
 	apps, err := listApps(w.state)
 	if err != nil || len(apps) != 1 {
 		t.Fatalf("after a failure there are applications %v, %v, want one kept", apps, err)

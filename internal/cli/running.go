@@ -28,6 +28,7 @@ type running struct {
 	master   *master
 	client   *client
 	progress *progress
+	json     bool // print the result as JSON
 	keep     bool // its directory, also when the job has finished
 
 	signals <-chan os.Signal // the first cancels the job, the second kills it
@@ -39,12 +40,17 @@ type running struct {
 }
 
 // detach waits until the ApplicationMaster listens, prints the application's id and leaves it to itself.
-func (r *running) detach(ctx context.Context) error {
+func (r *running) detach(ctx context.Context, asJSON bool) error {
 	defer r.client.close()
 	deadline := time.Now().Add(startLimit)
 	for {
 		if _, err := r.client.address(); err == nil {
 			r.master.release()
+			if asJSON {
+				return r.s.out.json(struct {
+					App string `json:"app"`
+				}{r.app.id})
+			}
 			_, err := fmt.Fprintln(r.s.env.Stdout, r.app.id)
 			return err
 		}
@@ -153,6 +159,11 @@ func (r *running) conclude(interrupted bool) error {
 	if r.progress.times != nil {
 		r.progress.times.markAt("job ended", result.Ended)
 	}
+	if r.json {
+		if err := r.s.out.json(runResultOf(result)); err != nil {
+			return err
+		}
+	}
 	switch result.State {
 	case "finished":
 		r.progress.finished(&result)
@@ -163,6 +174,18 @@ func (r *running) conclude(interrupted bool) error {
 		return r.cancelled(fmt.Errorf("the job was cancelled after %s", result.Ended.Sub(result.Started).Round(time.Millisecond)))
 	}
 	return r.jobFailure(&result)
+}
+
+// runResult is what run --json prints.
+type runResult struct {
+	appmaster.Result
+	RecordsIn  int64 `json:"records_in"`  // from sources
+	RecordsOut int64 `json:"records_out"` // into sinks
+}
+
+func runResultOf(result appmaster.Result) runResult {
+	f := figuresOf(&appmaster.Snapshot{Vertices: result.Vertices})
+	return runResult{result, f.in, f.out}
 }
 
 func (r *running) remove() {
@@ -190,13 +213,28 @@ func (r *running) jobFailure(result *appmaster.Result) error {
 		text = where + ": " + text
 	}
 	hints := logHints(cause.LastLogs, "last lines of its log:")
-	return failed(fmt.Errorf("the job %s failed: %s", result.Job, text), append(hints, r.whereLogs())...)
+	if strings.Contains(text, "write /dev/stdout: broken pipe") {
+		hints = append(hints, "standard output was closed: what read it has ended, as head does when it has its lines")
+	}
+	err := fmt.Errorf("the job %s failed: %s", result.Job, text)
+	if neverBegan(result) {
+		return precondition(err, append(hints, r.whereLogs())...)
+	}
+	return failed(err, append(hints, r.whereLogs())...)
 }
 
-// place says where a failure happened.
+// neverBegan reports whether a job failed by what it needs before it can read at all, such as the address of
+// brokers or a file: its source could not be set up.
+func neverBegan(result *appmaster.Result) bool {
+	c := result.Cause
+	return c != nil && c.Kind == "invalid" && c.Operator != "" && c.Subtask == nil && figuresOf(&appmaster.Snapshot{Vertices: result.Vertices}).in == 0
+}
+
+// place says where a failure happened, as far as its message does not.
 func place(c *appmaster.Cause) string {
 	var parts []string
 	switch {
+	case c.Operator != "" && (strings.Contains(c.Message, " "+c.Operator+" (") || strings.Contains(c.Message, "source "+c.Operator+":")):
 	case c.Operator != "":
 		parts = append(parts, "operator "+c.Operator)
 	case c.Vertex != "":

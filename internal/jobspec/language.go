@@ -105,7 +105,7 @@ type csvRead struct {
 	strict.At
 	Columns   []strict.String `yaml:"columns" doc:"Names of a line's columns in their order; an empty name leaves a column out. By default the fields in their order."`
 	Delimiter strict.String   `yaml:"delimiter" doc:"The one character between columns; a comma by default."`
-	Header    strict.Bool     `yaml:"header" doc:"true: the first line of each file holds names, and is left out."`
+	Header    strict.Bool     `yaml:"header" doc:"true: the first line of each file holds names, and is left out, though it counts as a record that was read."`
 }
 
 // csvFormat are the options of writing CSV.
