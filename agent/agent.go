@@ -171,9 +171,7 @@ func (a *agent) handle(ctx context.Context, ev any, tick *time.Ticker) (done boo
 func (a *agent) obey(ctx context.Context, m *ctlpb.FromMaster) (done bool, reason string, err error) {
 	switch m := m.M.(type) {
 	case *ctlpb.FromMaster_Deploy:
-		for _, t := range m.Deploy.GetTasks() {
-			a.deploy(ctx, t)
-		}
+		a.deployAll(ctx, m.Deploy.GetTasks())
 	case *ctlpb.FromMaster_Cancel:
 		for _, id := range m.Cancel.GetIds() {
 			a.cancel(ctl.Execution(id), m.Cancel.GetReason())

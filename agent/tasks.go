@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,7 +10,38 @@ import (
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
+	"github.com/heddle-stream/heddle/netstack"
 )
+
+// deployAll starts the executions of one order: all of them or, if memory for all can't be set aside, none. Thus the master
+// hears what all of them need, not what the first lacks that finds none left.
+func (a *agent) deployAll(ctx context.Context, order []*ctlpb.Task) {
+	short := a.checkMemory(order)
+	for _, d := range order {
+		if id := ctl.Execution(d.GetId()); short != nil && a.executions[id] == nil {
+			a.refuse(&execution{id: id, slot: int(d.GetSlot()), allocation: cluster.AllocationID(d.GetAllocation()), cancel: func() {}}, short)
+			continue
+		}
+		a.deploy(ctx, d)
+	}
+}
+
+// checkMemory fails if the exchange has not the memory for all new tasks of an order.
+func (a *agent) checkMemory(order []*ctlpb.Task) error {
+	need, tasks := 0, 0
+	for _, d := range order {
+		if a.executions[ctl.Execution(d.GetId())] != nil {
+			continue
+		}
+		spec, err := a.specOf(d)
+		if err != nil {
+			return nil // deploy says so
+		}
+		need += task.NetSegments(a.stack, &spec)
+		tasks++
+	}
+	return a.stack.CheckMemory(fmt.Sprintf("the %d tasks of agent %s", tasks, a.cfg.Secrets.AgentID), need)
+}
 
 // deploy starts one execution. An order that comes twice is obeyed once.
 func (a *agent) deploy(ctx context.Context, d *ctlpb.Task) {
@@ -52,6 +84,9 @@ func (a *agent) add(e *execution) {
 // refuse reports an execution that can't be started.
 func (a *agent) refuse(e *execution, why error) {
 	e.failure = &cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("agent %s refused task %v: %v", a.cfg.Secrets.AgentID, e.id, why)}
+	if local, ok := errors.AsType[*netstack.LocalError](why); ok {
+		e.failure.Kind = local.Kind
+	}
 	a.add(e)
 	a.become(e, cluster.Failed)
 }

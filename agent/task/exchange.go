@@ -12,8 +12,8 @@ type Exchange interface {
 	// NewPartition registers the output of one edge, so that consumers find it. wake is called, by any goroutine,
 	// when a TryGet that said no may succeed.
 	NewPartition(cfg PartitionConfig, wake func()) (Partition, error)
-	// NewGate requests all channels. wake is called, by any goroutine, when a Next that said no may succeed.
-	NewGate(channels []Channel, wake func()) (Gate, error)
+	// NewGate requests all channels. name is for errors; wake is called, by any goroutine, when a Next that said no may succeed.
+	NewGate(name string, channels []Channel, wake func()) (Gate, error)
 }
 
 // PartitionConfig describes the output of a task into one edge.

@@ -84,8 +84,9 @@ func (t *Task) sawOutput(w int64) {
 
 // openGates requests the channels of all inputs.
 func (t *Task) openGates() error {
+	name := fmt.Sprintf("%s (%d/%d)", t.vertex.Name, t.spec.ID.Subtask+1, t.vertex.Parallelism)
 	for _, in := range t.inputs {
-		g, err := t.env.Exchange.NewGate(in.spec.Channels, t.Wake)
+		g, err := t.env.Exchange.NewGate(name, in.spec.Channels, t.Wake)
 		if err != nil {
 			return fmt.Errorf("cannot open input %d: %w", in.edge.ID, err)
 		}

@@ -44,7 +44,7 @@ func (m *Memory) NewPartition(cfg PartitionConfig, _ func()) (Partition, error) 
 }
 
 // NewGate implements Exchange.
-func (m *Memory) NewGate(channels []Channel, wake func()) (Gate, error) {
+func (m *Memory) NewGate(_ string, channels []Channel, wake func()) (Gate, error) {
 	g := &memoryGate{}
 	for i, c := range channels {
 		m.mu.Lock()

@@ -25,16 +25,32 @@ func (x netExchange) NewPartition(cfg PartitionConfig, wake func()) (Partition, 
 }
 
 // NewGate implements Exchange.
-func (x netExchange) NewGate(channels []Channel, wake func()) (Gate, error) {
-	cfg := netstack.GateConfig{Wake: wake, Channels: make([]netstack.ChannelConfig, len(channels))}
-	for i, c := range channels {
-		cfg.Channels[i] = netstack.ChannelConfig{Partition: c.Partition, Subpartition: c.Subpartition, Addr: c.Addr, ConnIndex: c.ConnIndex}
-	}
-	g, err := x.stack.NewGate(cfg)
+func (x netExchange) NewGate(name string, channels []Channel, wake func()) (Gate, error) {
+	g, err := x.stack.NewGate(netstack.GateConfig{Name: name, Wake: wake, Channels: netChannels(channels)})
 	if err != nil {
 		return nil, err
 	}
 	return netGate{g}, nil
+}
+
+func netChannels(channels []Channel) []netstack.ChannelConfig {
+	out := make([]netstack.ChannelConfig, len(channels))
+	for i, c := range channels {
+		out[i] = netstack.ChannelConfig{Partition: c.Partition, Subpartition: c.Subpartition, Addr: c.Addr, ConnIndex: c.ConnIndex}
+	}
+	return out
+}
+
+// NetSegments returns how many segments of a process's stack a task sets aside for its inputs and outputs.
+func NetSegments(s *netstack.Stack, spec *Spec) int {
+	n := 0
+	for i := range spec.Inputs {
+		n += s.GateSegments(netChannels(spec.Inputs[i].Channels))
+	}
+	for i := range spec.Outputs {
+		n += s.PartitionSegments(spec.Outputs[i].Subpartitions)
+	}
+	return n
 }
 
 // netPartition adds to a partition which segments are open.
