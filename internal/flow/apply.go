@@ -70,6 +70,14 @@ func (o *applyOp[T, U]) Close() (err error) {
 	return nil
 }
 
+// shown is what errors show of a record: a function with a method ShowRecord knows better how to print it.
+func (o *applyOp[T, U]) shown(rec T) any {
+	if f, ok := any(o.f).(interface{ ShowRecord(rec T) string }); ok {
+		return printed(f.ShowRecord(rec))
+	}
+	return rec
+}
+
 // Push implements Out.
 func (o *applyOp[T, U]) Push(b Batch[T]) error {
 	o.timed = b.Times != nil
@@ -79,7 +87,7 @@ func (o *applyOp[T, U]) Push(b Batch[T]) error {
 			return err
 		}
 		if bad != nil {
-			if err := o.failed(bad, b.Recs[next]); err != nil {
+			if err := o.failed(bad, o.shown(b.Recs[next])); err != nil {
 				return err
 			}
 			next++
@@ -101,7 +109,7 @@ func (o *applyOp[T, U]) apply(b Batch[T], from int) (next int, bad, err error) {
 			return // not ours to judge
 		}
 		if p := recover(); p != nil {
-			err = panicError(o.node, p, b.Recs[i])
+			err = panicError(o.node, p, o.shown(b.Recs[i]))
 		}
 	}()
 	for ; i < len(b.Recs); i++ {

@@ -15,10 +15,15 @@ const maxShown = 200
 // maxDeep bounds how many pointers are followed one in the other: values may lead to themselves.
 const maxDeep = 6
 
+// printed is a record that has been printed already.
+type printed string
+
 // show prints a record for an error or a dead letter.
 func show(rec any, limit int) string {
 	var s string
 	switch v := rec.(type) {
+	case printed:
+		s = string(v)
 	case string:
 		s = strconv.Quote(v[:min(len(v), limit)])
 	case []byte:

@@ -102,3 +102,34 @@ sinks:
 	want(t, got, "out", "1: 0")
 	want(t, got, "bad", "byn")
 }
+
+// TestRecordsAreShownWithNames has what fails with the names of its columns, in errors and dead letters.
+func TestRecordsAreShownWithNames(t *testing.T) {
+	for _, step := range []string{"filter: 10 % n == 0", "set: { x: 10 % n }", "route: { a: 10 % n == 0 }", "flat_map: { x: '[10 % n]' }"} {
+		from := "it"
+		if strings.HasPrefix(step, "route") {
+			from = "a"
+		}
+		const job = `
+name: shown
+source: { generator: { count: 1, record: { n: n, s: string(n), t: from_millis(n) } } }
+steps:
+  - STEP
+    name: it
+`
+		text := strings.Replace(job, "STEP", step, 1)
+		_, err := runJob(t, text+"sinks: { out: { from: "+from+", file: { path: DIR/out, format: json } } }", nil)
+		if err == nil || !strings.Contains(err.Error(), `record: {"n":0,"s":"0","t":"1970-01-01T00:00:00Z"}`) {
+			t.Errorf("%s: %v", step, err)
+		}
+		got, err := runJob(t, text+`    on_error: { dead_letter: bad }
+sinks:
+  out: { from: `+from+`, file: { path: DIR/out, format: json } }
+  bad: { file: { path: DIR/bad, format: { text: "{step} {record}" } } }
+`, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, got, "bad", `it {"n":0,"s":"0","t":"1970-01-01T00:00:00Z"}`)
+	}
+}

@@ -91,6 +91,9 @@ func (r *projector) Open(context.Context, heddle.Env) error { return nil }
 // Close implements heddle.Func.
 func (r *projector) Close() error { return nil }
 
+// ShowRecord prints a record for errors.
+func (r *projector) ShowRecord(in row.Row) string { return r.p.in.Show(in) }
+
 // Apply implements heddle.Func.
 func (r *projector) Apply(in row.Row, emit func(row.Row)) error {
 	enc := r.spans.Split(in, r.p.in.Width())

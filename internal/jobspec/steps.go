@@ -32,12 +32,18 @@ func (n *filterNode) needed() {
 
 func (n *filterNode) build(*builder) {
 	have := n.in.have
-	s := apply(n.in.rows, func() heddle.Func[row.Row, row.Row] { return &filterFunc{cond: n.cond.evaluator(have)} })
+	s := apply(n.in.rows, func() heddle.Func[row.Row, row.Row] { return &filterFunc{in: have, cond: n.cond.evaluator(have)} })
 	n.out.rows, n.out.have = n.fallible(n.finish(s)), have
 }
 
 // filterFunc runs a filter.
-type filterFunc struct{ cond *evaluator }
+type filterFunc struct {
+	in   row.Schema
+	cond *evaluator
+}
+
+// ShowRecord prints a record for errors.
+func (f *filterFunc) ShowRecord(in row.Row) string { return f.in.Show(in) }
 
 // Open implements heddle.Func.
 func (f *filterFunc) Open(context.Context, heddle.Env) error { return nil }
@@ -341,7 +347,7 @@ func (n *routeNode) build(*builder) {
 		tags[i] = heddle.NewTag[row.Row](out.name)
 	}
 	s := apply(n.in.rows, func() heddle.Func[row.Row, row.Row] {
-		f := &routeFunc{tags: tags}
+		f := &routeFunc{in: have, tags: tags}
 		for _, c := range n.conds {
 			f.conds = append(f.conds, c.evaluator(have))
 		}
@@ -355,10 +361,14 @@ func (n *routeNode) build(*builder) {
 
 // routeFunc runs a route: each branch is a side output.
 type routeFunc struct {
+	in    row.Schema
 	conds []*evaluator
 	tags  []heddle.Tag[row.Row]
 	env   heddle.Env
 }
+
+// ShowRecord prints a record for errors.
+func (f *routeFunc) ShowRecord(in row.Row) string { return f.in.Show(in) }
 
 // Open implements heddle.Func.
 func (f *routeFunc) Open(_ context.Context, env heddle.Env) error {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 	"unsafe"
+
+	"github.com/heddle-stream/heddle/internal/flow"
 )
 
 // NewJSON returns the format of one JSON object a message.
@@ -131,4 +133,16 @@ func (f *Format) encodeJSON(s *scratch, names [][]byte, b []byte, r Row) []byte 
 // fieldError names the column an error is about.
 func (f *Format) fieldError(c int, err error) error {
 	return fmt.Errorf("field %q: %w", f.schema.Cols[c].Name, err)
+}
+
+// Show prints a row as a JSON object, for errors.
+func (s Schema) Show(r Row) string {
+	if !r.Valid(s.Width()) {
+		return r.String()
+	}
+	var m flow.Messages
+	if err := NewJSON(s, nil).Encode(&m, []Row{r}); err != nil || m.Len() != 1 {
+		return r.String()
+	}
+	return string(m.Value(0))
 }
