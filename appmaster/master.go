@@ -245,7 +245,7 @@ func (m *master) loop(ctx context.Context) {
 		case <-timer.C:
 		case <-done:
 			done = nil
-			m.schedEvent(time.Now(), sched.Cancel{Reason: "the ApplicationMaster was told to stop"})
+			m.schedEvent(time.Now(), sched.Cancel{Reason: "the ApplicationMaster was told to stop: " + context.Cause(ctx).Error()})
 		}
 		if !m.leaving {
 			m.turn()

@@ -16,7 +16,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/heddle-stream/heddle/appmaster/driver/standalone"
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/ctl"
 )
 
 // Names in an application's directory.
@@ -194,6 +196,19 @@ func (a appDir) readJSON(name string, v any) error {
 	return nil
 }
 
+// dropSecrets removes what lets people and agents in, when the application has ended.
+func (a appDir) dropSecrets() {
+	for _, pattern := range []string{secretFile, "agents/*/" + ctl.SecretsFile, standalone.Dir + "/*"} {
+		files, err := fs.Glob(os.DirFS(a.path), pattern)
+		if err != nil {
+			continue // what can't be looked into holds nothing for this user
+		}
+		for _, file := range files {
+			os.Remove(a.file(file))
+		}
+	}
+}
+
 // restoreConfig reads back the configuration that the client resolved.
 func (a appDir) restoreConfig() (*conf.Config, error) {
 	r, err := registry()
@@ -258,7 +273,8 @@ func findApp(stateDir, name string) (appDir, error) {
 	return appDir{}, usage(fmt.Errorf("%q could be any of %d applications", name, len(found)), "give more of the id; `heddle list --all` shows them")
 }
 
-// prune removes the oldest directories of applications that have ended, beyond those kept.
+// prune removes the oldest directories of applications that have ended, beyond those kept, and the secrets of all:
+// an application that was killed could not.
 func prune(stateDir string) {
 	apps, err := listApps(stateDir)
 	if err != nil {
@@ -269,15 +285,17 @@ func prune(stateDir string) {
 		if a.alive() {
 			continue
 		}
+		a.dropSecrets()
 		if kept++; kept > keptFailures {
 			os.RemoveAll(a.path)
 		}
 	}
-	unnamed, err := filepath.Glob(filepath.Join(stateDir, unnamedPrefix+"*"))
+	unnamed, err := fs.Glob(os.DirFS(stateDir), unnamedPrefix+"*")
 	if err != nil {
 		return
 	}
-	for _, path := range unnamed { // of clients that died while they made it
+	for _, name := range unnamed { // of clients that died while they made it
+		path := filepath.Join(stateDir, name)
 		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > time.Minute {
 			os.RemoveAll(path)
 		}

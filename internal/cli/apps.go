@@ -223,9 +223,9 @@ func share(f float64) string { return fmt.Sprintf("%.0f%%", f*100) }
 func (s *session) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cancel [app]", Short: "Cancel the job of an application of this host", Args: maxArgs(1), ValidArgsFunction: s.completeApp(false),
-		Long: `Cancel the job of an application and wait until it has ended; --timeout bounds the wait (30 s if it is not set).
+		Long: `Cancel the job of an application and wait until it has ended; --timeout bounds the wait (45 s if it is not set).
 Without an id: the only application that runs. The directory of an application that --detach left to itself is kept,
-for its logs; that of one whose client still waits is removed, as with Ctrl-C.`,
+for its logs and its result but without its secrets; that of one whose client still waits is removed, as with Ctrl-C.`,
 		Example: "  heddle cancel\n  heddle cancel heddle-1767225600-1a2b3c4d",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.cancel(cmd.Context(), args)
@@ -233,6 +233,10 @@ for its logs; that of one whose client still waits is removed, as with Ctrl-C.`,
 	}
 	return cmd
 }
+
+// cancelWait is for how long a cancellation is waited for: longer than tasks that don't stop are, which is 30 s, and agents
+// that don't go.
+const cancelWait = 45 * time.Second
 
 func (s *session) cancel(ctx context.Context, args []string) error {
 	c, err := s.load()
@@ -253,7 +257,7 @@ func (s *session) cancel(ctx context.Context, args []string) error {
 	}
 	limit := c.Duration("timeout")
 	if limit == 0 {
-		limit = 30 * time.Second
+		limit = cancelWait
 	}
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/heddle-stream/heddle"
@@ -132,4 +133,58 @@ func TestRunCannotStart(t *testing.T) {
 	if left, err := os.ReadDir(w.state); err != nil || len(left) > 0 {
 		t.Errorf("the state directory still holds %v, %v", left, err)
 	}
+}
+
+// An ApplicationMaster that hangs is not waited for: neither by itself nor after Ctrl-C.
+func TestMasterHangs(t *testing.T) {
+	const slow = 30 * time.Second // on a machine with much else to do
+	for name, interrupt := range map[string]bool{"left alone": false, "interrupted": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			heartbeats := "1s"
+			if interrupt {
+				heartbeats = "1h"
+			}
+			in := w.start("run", w.endless(), "--quiet", "--agent.heartbeat-timeout", heartbeats)
+			app, _ := w.running()
+			signalMaster(t, app, syscall.SIGSTOP)
+			if interrupt {
+				in.signals <- os.Interrupt
+			}
+			in.ends(slow, exitUnreachable, "the ApplicationMaster has not answered for ", "it was killed", "appmaster.log")
+			w.gone()
+			if left := w.left(app); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+	for name, interrupt := range map[string]bool{"before it listens": false, "interrupted before it listens": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			program := w.file("program", "#!/bin/sh\nexec sleep 60\n")
+			if err := os.Chmod(program, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			in := &invocation{w: w, signals: make(chan os.Signal, 1), done: make(chan int, 1)}
+			env := Env{
+				Program: "heddle", Args: []string{"run", w.endless()}, Environ: w.environ, Stdin: strings.NewReader(""),
+				Stdout: &in.stdout, Stderr: &in.stderr, Executable: program, Signals: in.signals,
+			}
+			go func() { in.done <- Main(context.Background(), env, nil) }()
+			if interrupt {
+				in.signals <- os.Interrupt
+			}
+			in.ends(slow, exitUnreachable, "the ApplicationMaster did not listen within ", "it was killed")
+		})
+	}
+}
+
+// ends is expect with a limit of its own.
+func (in *invocation) ends(within time.Duration, code int, want ...string) {
+	in.w.t.Helper()
+	got := in.wait(within)
+	in.done <- got
+	in.expect(code, want...)
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
@@ -22,13 +23,21 @@ import (
 // runMaster is the role of the ApplicationMaster.
 func (s *session) runMaster(ctx context.Context, app *application) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	lost := func(err error) {
+		app.log.Warn("cancelling the job", "reason", err)
+		cancel(err)
+	}
 	var stdout *os.File
 	if s.env.Getenv("HEDDLE_ATTACHED") != "" {
 		stdout = os.Stdout
-		watchOwner(func() { cancel(errors.New("the client that started the application is gone")) })
+		watchOwner(func() { lost(errors.New("the client that started the application is gone")) })
 	}
 	inheritLock()
+	defer app.dir.dropSecrets()
+	var watching sync.WaitGroup
+	watching.Go(func() { app.dir.watchDir(ctx, lost) })
+	defer watching.Wait()
+	defer cancel(nil)
 	result, err := s.master(ctx, app, stdout)
 	if err != nil {
 		app.dir.recordFailure(app.job.Name(), err)

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"syscall"
@@ -118,6 +120,29 @@ func (m *master) exit() string {
 // inheritLock keeps the lock that the client handed over from the processes which this one starts,
 // and holds it until this process ends.
 func inheritLock() { syscall.CloseOnExec(lockFD) }
+
+// watchDir calls lost when the application's directory is no longer what it was: without it, nobody can ask how the
+// application is doing or cancel it. It returns when ctx ends.
+func (a appDir) watchDir(ctx context.Context, lost func(error)) {
+	was, err := os.Stat(a.file(lockFile))
+	if err != nil {
+		return // it is not locked, as where a cluster's ResourceManager has the client's part
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		is, err := os.Stat(a.file(lockFile))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(was, is) {
+			lost(fmt.Errorf("the application's directory %s was removed", a.path))
+			return
+		}
+	}
+}
 
 // watchOwner calls lost when the client has gone without releasing this process.
 // Its goroutine lives as long as the process: it waits for another process's death and holds nothing.

@@ -117,6 +117,9 @@ func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.G
 	return r.attend(ctx, c.Duration("timeout"))
 }
 
+// silence is for how long an ApplicationMaster may be silent: somewhat longer than its agents bear.
+func silence(agents time.Duration) time.Duration { return max(2*time.Second, agents) + 3*time.Second }
+
 // prints reports whether a job writes to stdout.
 func prints(plan *jobgraph.Graph) bool {
 	for _, v := range plan.Vertices {
@@ -145,7 +148,8 @@ func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text *j
 	if err == nil {
 		var m *master
 		if m, err = s.startMaster(app, lock, attached); err == nil {
-			return &running{s: s, app: app, master: m, client: newClient(app, sec), signals: s.env.Signals}, nil
+			return &running{s: s, app: app, master: m, client: newClient(app, sec), signals: s.env.Signals,
+				silence: silence(c.Duration("agent.heartbeat-timeout"))}, nil
 		}
 	}
 	os.RemoveAll(app.path)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 // How long the client waits for what should take a moment.
 const (
-	startLimit = 30 * time.Second // for the ApplicationMaster to listen
+	startLimit = 15 * time.Second // for the ApplicationMaster to listen
 	stopGrace  = 10 * time.Second // for it to end when the client gives up
 	failLines  = 10               // of a log, in an error
 )
@@ -30,6 +31,10 @@ type running struct {
 	progress *progress
 	json     bool // print the result as JSON
 	keep     bool // its directory, also when the job has finished
+
+	silence  time.Duration // for which an ApplicationMaster may leave questions unanswered
+	answered time.Time     // when it last answered, or was found to listen; zero: it does not listen yet
+	misses   int           // questions since then that it left unanswered
 
 	signals <-chan os.Signal // the first cancels the job, the second kills it
 
@@ -68,7 +73,7 @@ func (r *running) detach(ctx context.Context, asJSON bool) error {
 		}
 		if time.Now().After(deadline) {
 			r.master.kill()
-			return r.failure(errSilent)
+			return r.unanswering(errSilent)
 		}
 	}
 }
@@ -85,11 +90,12 @@ func (r *running) attend(ctx context.Context, limit time.Duration) error {
 	}
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
-	interrupted, ended := false, r.ended
+	ended := r.ended
+	var interrupted time.Time // zero: it was not
 	for {
 		select {
 		case <-r.master.done:
-			return r.conclude(interrupted)
+			return r.conclude(!interrupted.IsZero())
 		case <-timeout:
 			r.master.release()
 			return &exitError{exitTimeout, fmt.Errorf("the time limit of %s passed; %s still runs", limit, r.app.id),
@@ -101,19 +107,20 @@ func (r *running) attend(ctx context.Context, limit time.Duration) error {
 			ended = nil
 			r.cancel(ctx)
 		case <-r.signals:
-			if interrupted {
+			if !interrupted.IsZero() {
 				r.master.kill()
 				return r.conclude(true)
 			}
-			interrupted = true
+			interrupted = time.Now()
 			r.progress.say("cancelling the job and waiting for it; Ctrl-C again kills it")
 			r.cancel(ctx)
 		case <-poll.C:
 			if r.look(ctx) {
 				poll.Reset(r.progress.interval())
-			} else if r.client.web == "" && time.Since(r.progress.begun) > startLimit {
+			}
+			if err := r.hangs(interrupted); err != nil {
 				r.master.kill()
-				return r.failure(errSilent)
+				return r.unanswering(err)
 			}
 		}
 	}
@@ -127,17 +134,43 @@ func (r *running) cancel(ctx context.Context) {
 	}
 }
 
+// hangs says what is wrong with an ApplicationMaster that has not answered for too long, less long if its job shall be
+// cancelled; nil if nothing is. One question alone proves nothing: this very process may have been stopped while it asked.
+func (r *running) hangs(interrupted time.Time) error {
+	waited := !interrupted.IsZero() && time.Since(interrupted) > stopGrace
+	switch {
+	case r.answered.IsZero() && time.Since(r.progress.begun) > startLimit:
+		return errSilent
+	case r.answered.IsZero() && waited:
+		return fmt.Errorf("the ApplicationMaster did not listen within %s", time.Since(r.progress.begun).Round(time.Second))
+	case !r.answered.IsZero() && (r.misses >= 2 && time.Since(r.answered) > r.silence || r.misses >= 1 && waited):
+		return fmt.Errorf("the ApplicationMaster has not answered for %s", time.Since(r.answered).Round(time.Second))
+	}
+	return nil
+}
+
+// unanswering is the end of an application whose ApplicationMaster was killed because it did not answer.
+func (r *running) unanswering(err error) error {
+	hints := r.logHints()
+	return unreachable(fmt.Errorf("%w; it was killed, and the job with it", err), hints...)
+}
+
 // look polls the state of the application once and reports whether the job runs.
 func (r *running) look(ctx context.Context) bool {
 	if _, err := r.client.address(); err != nil {
 		r.progress.waiting("for the ApplicationMaster")
 		return false
 	}
+	if r.answered.IsZero() {
+		r.answered = time.Now()
+	}
 	snap, err := r.client.snapshot(ctx)
 	if err != nil { // it ends, or it hangs: its end is told by the process, a hang is seen
+		r.misses++
 		r.progress.unanswered(err)
 		return true
 	}
+	r.answered, r.misses = time.Now(), 0
 	snap.Waiting = printable(snap.Waiting)
 	r.progress.show(snap, r.client)
 	if r.each != nil {
@@ -149,8 +182,12 @@ func (r *running) look(ctx context.Context) bool {
 // conclude says how the application ended, after its ApplicationMaster has.
 func (r *running) conclude(interrupted bool) error {
 	r.master.close(0)
+	r.app.dropSecrets()
 	var result appmaster.Result
 	if err := r.app.readJSON(resultFile, &result); err != nil {
+		if _, err := os.Stat(r.app.path); errors.Is(err, fs.ErrNotExist) {
+			return failed(fmt.Errorf("the application's directory %s was removed while its job ran, which was cancelled for that", r.app.path))
+		}
 		if interrupted {
 			return r.cancelled(fmt.Errorf("the job was killed"))
 		}
@@ -250,9 +287,13 @@ func place(c *appmaster.Cause) string {
 }
 
 // failure is an error with the last lines of the ApplicationMaster's log.
-func (r *running) failure(err error) error {
+func (r *running) failure(err error) error { return failed(err, r.logHints()...) }
+
+// logHints shows the end of the ApplicationMaster's log, when it has ended.
+func (r *running) logHints() []string {
+	r.app.dropSecrets()
 	hints := logHints(lastlines.Of(r.app.file(logFile), failLines), "last lines of "+r.app.file(logFile)+":")
-	return failed(err, append(hints, r.whereLogs())...)
+	return append(hints, r.whereLogs())
 }
 
 func (r *running) whereLogs() string {
