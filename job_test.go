@@ -315,3 +315,21 @@ func TestTimerWithoutOnTimer(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A blank line between JSON documents is no bad message; with Text it is an empty record.
+func TestBlankLines(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "in.jsonl")
+	if err := os.WriteFile(file, []byte("\n1\n  \r\n2\n\n\n3\n\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	job := heddle.NewJob("blank")
+	out, lines := &testjob.Sink[int]{}, &testjob.Sink[string]{}
+	heddle.ToSink(heddle.From(job, heddle.Files(file), heddle.JSON[int]()), out)
+	heddle.ToSink(heddle.From(job, heddle.Files(file), heddle.Text()), lines)
+	if err := runJob(t, job, 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.Records(); !slices.Equal(got, []int{1, 2, 3}) || len(lines.Records()) != 8 {
+		t.Errorf("got %v and %d lines, want 1, 2, 3 and 8 lines", got, len(lines.Records()))
+	}
+}

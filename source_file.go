@@ -15,6 +15,8 @@ import (
 // Files is a source of the lines of files: those that match the patterns (see path/filepath.Match); of a directory,
 // all files in it whose name begins with neither "." nor "_". It ends when all are read.
 //
+// A blank line is left out where the format can make nothing of it, as JSON can't; Text makes an empty record of it.
+//
 // A big file is read in several pieces at once, unless it is compressed (its name ends in .gz). The files must be the same
 // wherever the source's subtasks run.
 func Files(patterns ...string) *FileSource {

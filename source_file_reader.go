@@ -84,7 +84,7 @@ func (r *fileReader) Poll(emit flow.EmitMessages) (flow.SourceStatus, error) {
 		return flow.SourceMore, fmt.Errorf("cannot read %s: %w", p.Path, err)
 	}
 	r.m.Reset()
-	r.m.Topic = p.Path
+	r.m.Topic, r.m.Lines = p.Path, true
 	used, ended := p.lines(&r.m, r.want)
 	if ended {
 		if err := r.Close(); err != nil {

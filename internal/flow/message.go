@@ -20,6 +20,7 @@ type Messages struct {
 
 	Topic     string // or file; "" where there is none
 	Partition int32
+	Lines     bool // the messages are lines of text: a blank one that the format can't decode is no message
 }
 
 // Len is the number of messages.

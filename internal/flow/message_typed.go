@@ -101,6 +101,9 @@ func (r *decodingReader[T]) decodeRest(split string, m *Messages, err error) ([]
 
 // left applies the policy to message i, which can't be decoded for the reason err: nil means go on.
 func (r *decodingReader[T]) left(split string, m *Messages, i int, err error) error {
+	if m.Lines && len(bytes.TrimSpace(m.Value(i))) == 0 {
+		return nil
+	}
 	where := split
 	if i < len(m.Offsets) {
 		where = fmt.Sprintf("%s at offset %d", split, m.Offsets[i])
