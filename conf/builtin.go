@@ -136,6 +136,8 @@ var builtin = []Option{
 		Doc: "How often a source looks for new partitions and topics. 0: only at the start."},
 	{Name: "kafka.unavailable-timeout", Type: Duration, Default: "2m", Min: "1s",
 		Doc: "How long a partition may stay without an answering leader before the job fails."},
+	{Name: "kafka.fetch-memory", Type: Bytes, Default: "32MiB", Min: "1MiB", Max: "64GiB",
+		Doc: "Memory for what a source's subtask has fetched and not yet decoded, shared by the brokers it reads from."},
 	{Name: "kafka.tls.enabled", Type: Bool, Default: "false",
 		Doc: "Whether connections to brokers are encrypted."},
 	{Name: "kafka.tls.ca-file", Type: String,

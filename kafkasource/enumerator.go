@@ -31,7 +31,9 @@ type enumerator struct {
 	found  []flow.Split // by the first look, not yet given out
 	given  bool         // the first look was given out
 	known  map[kafka.TP]bool
-	failed int // discoveries in a row that came to nothing
+	order  map[kafka.TP]int    // in which partitions were found
+	ids    map[string][16]byte // of the topics read
+	failed int                 // discoveries in a row that came to nothing
 }
 
 func newEnumerator(ctx context.Context, s *Source, env flow.EnumeratorEnv) (*enumerator, error) {
@@ -39,7 +41,7 @@ func newEnumerator(ctx context.Context, s *Source, env flow.EnumeratorEnv) (*enu
 	if err != nil {
 		return nil, err
 	}
-	e := &enumerator{src: s, interval: defaultDiscovery, warn: env.Warn, known: map[kafka.TP]bool{}}
+	e := &enumerator{src: s, interval: defaultDiscovery, warn: env.Warn, known: map[kafka.TP]bool{}, order: map[kafka.TP]int{}, ids: map[string][16]byte{}}
 	if v, ok := env.Option(kafka.OptDiscoveryInterval); ok && v != "" {
 		if e.interval, err = time.ParseDuration(v); err != nil {
 			return nil, fmt.Errorf("%s is %q: want a duration such as 5m, or 0 for never", kafka.OptDiscoveryInterval, v)
@@ -91,6 +93,9 @@ func (e *enumerator) Owner(s flow.Split, readers int) int {
 	if err != nil {
 		panic(err) // it is our own
 	}
+	if e.src.global {
+		return e.order[state.TP] % readers
+	}
 	return owner(state.TP, readers)
 }
 
@@ -112,7 +117,7 @@ func (e *enumerator) first(ctx context.Context) ([]flow.Split, error) {
 	}
 	splits := make([]flow.Split, 0, len(tps))
 	for _, tp := range tps {
-		e.known[tp] = true
+		e.know(tp)
 		stop := int64(noStop)
 		if stops != nil {
 			stop = stops[tp]
@@ -120,6 +125,11 @@ func (e *enumerator) first(ctx context.Context) ([]flow.Split, error) {
 		splits = append(splits, splitState{TP: tp, Start: starts[tp], Stop: stop}.split())
 	}
 	return splits, nil
+}
+
+func (e *enumerator) know(tp kafka.TP) {
+	e.known[tp] = true
+	e.order[tp] = len(e.order)
 }
 
 // resolve turns Start and Stop into offsets, and checks those that the author gave.
@@ -131,28 +141,54 @@ func (e *enumerator) resolve(ctx context.Context, tps []kafka.TP) (starts, stops
 	if at.last, err = e.client.Offsets(ctx, queriesAt(tps, kafka.Latest), !e.src.uncommitted); err != nil {
 		return nil, nil, err
 	}
-	lookUp := func(p Position, stop bool) (map[kafka.TP]int64, error) {
+	if starts, err = e.lookUp(ctx, e.src.start, tps, at, false); err != nil {
+		return nil, nil, fmt.Errorf("cannot start at %v: %w", e.src.start, err)
+	}
+	for _, tp := range tps {
+		if o := starts[tp]; (o < at.first[tp] || o > at.last[tp]) && e.src.onLoss == kafka.FailOnLoss {
+			return nil, nil, fmt.Errorf("cannot start at offset %d of %s: it has offsets %d to %d. To start where there is data, set the source's OnDataLoss to earliest or latest", o, tp, at.first[tp], at.last[tp])
+		}
+	}
+	if !e.src.Bounded() {
+		return starts, nil, nil
+	}
+	if stops, err = e.lookUp(ctx, e.src.stop, tps, at, true); err != nil {
+		return nil, nil, fmt.Errorf("cannot stop at %v: %w", e.src.stop, err)
+	}
+	return starts, stops, nil
+}
+
+// lookUp turns a position into offsets.
+func (e *enumerator) lookUp(ctx context.Context, p Position, tps []kafka.TP, at ends, stop bool) (map[kafka.TP]int64, error) {
+	if p.kind != committed {
 		found, err := e.client.Offsets(ctx, p.queries(tps), !e.src.uncommitted)
 		if err != nil {
 			return nil, err
 		}
 		return p.resolve(tps, at, found, stop)
 	}
-	if starts, err = lookUp(e.src.start, false); err != nil {
-		return nil, nil, fmt.Errorf("cannot start at %v: %w", e.src.start, err)
+	if p.group == "" {
+		return nil, errors.New("kafkasource.Committed names no group")
 	}
-	for _, tp := range tps {
-		if o := starts[tp]; e.src.start.kind == offsets && (o < at.first[tp] || o > at.last[tp]) && e.src.onLoss == kafka.FailOnLoss {
-			return nil, nil, fmt.Errorf("cannot start at offset %d of %s: it has offsets %d to %d", o, tp, at.first[tp], at.last[tp])
-		}
+	out, err := e.client.Committed(ctx, p.group, tps)
+	if err != nil {
+		return nil, err
 	}
-	if !e.src.Bounded() {
-		return starts, nil, nil
+	rest := slices.DeleteFunc(slices.Clone(tps), func(tp kafka.TP) bool { _, ok := out[tp]; return ok })
+	if len(rest) == 0 {
+		return out, nil
 	}
-	if stops, err = lookUp(e.src.stop, true); err != nil {
-		return nil, nil, fmt.Errorf("cannot stop at %v: %w", e.src.stop, err)
+	if p.otherwise.kind == unset {
+		return nil, fmt.Errorf("group %q has committed nothing for %s: check its name, or say by kafkasource.Committed where to be otherwise", p.group, rest[0])
 	}
-	return starts, stops, nil
+	others, err := e.lookUp(ctx, *p.otherwise, rest, at, stop)
+	if err != nil {
+		return nil, err
+	}
+	for _, tp := range rest {
+		out[tp] = others[tp]
+	}
+	return out, nil
 }
 
 func queriesAt(tps []kafka.TP, time int64) []kafka.OffsetQuery {
@@ -176,7 +212,7 @@ func (e *enumerator) again(ctx context.Context) ([]flow.Split, error) {
 	}
 	var added []flow.Split
 	for _, tp := range tps {
-		e.known[tp] = true
+		e.know(tp)
 		added = append(added, splitState{TP: tp, Start: starts[tp], Stop: noStop}.split())
 	}
 	return added, nil
@@ -190,17 +226,22 @@ func (e *enumerator) list(ctx context.Context, strict bool) ([]kafka.TP, error) 
 		return nil, err
 	}
 	var out []kafka.TP
+	e.compare(md)
 	for _, name := range slices.Sorted(maps.Keys(md.Topics)) {
 		t := md.Topics[name]
 		if s.pattern != nil && (t.Internal || !s.pattern.MatchString(name) || s.exclude != nil && s.exclude.MatchString(name)) {
 			continue
 		}
 		if t.Err != nil {
+			if _, read := e.ids[name]; read && !strict {
+				continue // gone: compare has said so
+			}
 			if errors.Is(t.Err, kafka.ErrUnknownTopic) {
 				return nil, fmt.Errorf("topic %q does not exist at %s, or our user may not describe it: create it, or use kafkasource.Pattern for topics that come later", name, brokersOf(md))
 			}
 			return nil, fmt.Errorf("cannot look at topic %q: %w", name, t.Err)
 		}
+		e.ids[name] = t.ID
 		for _, p := range t.Partitions {
 			out = append(out, kafka.TP{Topic: name, Partition: p.ID})
 		}
@@ -214,6 +255,24 @@ func (e *enumerator) list(ctx context.Context, strict bool) ([]kafka.TP, error) 
 		}
 	}
 	return out, nil
+}
+
+// compare warns of topics that were deleted, or deleted and made anew. What becomes of their splits is their readers' affair:
+// those of a deleted topic fail when kafka.unavailable-timeout has passed, those of one made anew follow OnDataLoss.
+func (e *enumerator) compare(md *kafka.Metadata) {
+	for _, name := range slices.Sorted(maps.Keys(e.ids)) {
+		was, none := e.ids[name], [16]byte{}
+		t, ok := md.Topics[name]
+		switch {
+		case !ok || errors.Is(t.Err, kafka.ErrUnknownTopic):
+			if was != none {
+				e.ids[name] = none
+				e.warn(fmt.Sprintf("topic %q was deleted while it is read", name))
+			}
+		case t.Err == nil && was != none && t.ID != none && t.ID != was:
+			e.warn(fmt.Sprintf("topic %q was deleted and made anew while it is read", name))
+		}
+	}
 }
 
 // only picks the partitions that the author named.

@@ -297,3 +297,39 @@ func TestFirstBrokerHangs(t *testing.T) {
 	x.toEnd()
 	x.want("a-0", 0, 5)
 }
+
+// A replica that was behind becomes the leader: records that were read are not in the log any more, others take their offsets.
+func TestTruncated(t *testing.T) {
+	for _, policy := range []string{"fail", "latest"} {
+		c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
+		cl := newProducer(t, c)
+		produce(t, cl, "a", 0, 0, 10)
+		var cut atomic.Bool
+		c.ControlKey(1, func(req kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			p := &req.(*kmsg.FetchRequest).Topics[0].Partitions[0]
+			if p.FetchOffset != 10 || p.LastFetchedEpoch < 0 || !cut.CompareAndSwap(false, true) {
+				return nil, nil, false
+			}
+			resp := req.ResponseKind().(*kmsg.FetchResponse)
+			rt, rp := kmsg.NewFetchResponseTopic(), kmsg.NewFetchResponseTopicPartition()
+			rt.Topic, rp.Partition, rp.HighWatermark = "a", 0, 7
+			rp.DivergingEpoch.Epoch, rp.DivergingEpoch.EndOffset = 0, 7
+			rt.Partitions = append(rt.Partitions, rp)
+			resp.Topics = append(resp.Topics, rt)
+			return resp, nil, true
+		})
+		rt := newRuntime(c.ListenAddrs())
+		x := start(t, through(Topics("a").OnDataLoss(policy), newNetwork()), rt)
+		err := x.poll(func() bool { return x.total() >= 13 })
+		if policy == "fail" {
+			if err == nil || !strings.Contains(err.Error(), "a-0 was read up to offset 10, and its log was cut at 7") {
+				t.Errorf("error is %v", err)
+			}
+			continue
+		}
+		if err != nil || x.got["a-0"][10].Offset != 7 || rt.Counter("data losses").Load() != 1 {
+			t.Errorf("error %v, record %+v", err, x.got["a-0"][10])
+		}
+	}
+}

@@ -13,6 +13,9 @@ type Position struct {
 	kind    positionKind
 	time    time.Time
 	offsets map[kafka.TP]int64
+
+	group     string    // committed
+	otherwise *Position // committed, for partitions without
 }
 
 type positionKind uint8
@@ -23,6 +26,7 @@ const (
 	latest
 	timestamp
 	offsets
+	committed
 )
 
 // Earliest is the first record there is.
@@ -46,6 +50,13 @@ func Offsets(byTopic map[string]map[int32]int64) Position {
 	return p
 }
 
+// Committed is what a consumer group has committed, such as that of a program which read the topics before. Partitions for which
+// there is nothing are at the position otherwise; with Position{} there, they are an error.
+// Heddle only looks: it does not become a member of the group.
+func Committed(group string, otherwise Position) Position {
+	return Position{kind: committed, group: group, otherwise: &otherwise}
+}
+
 func (p Position) String() string {
 	switch p.kind {
 	case earliest:
@@ -54,6 +65,8 @@ func (p Position) String() string {
 		return "latest"
 	case timestamp:
 		return p.time.Format(time.RFC3339Nano)
+	case committed:
+		return fmt.Sprintf("what group %q has committed, otherwise %v", p.group, *p.otherwise)
 	case offsets:
 		return fmt.Sprintf("offsets of %d partitions", len(p.offsets))
 	}

@@ -28,6 +28,7 @@ type Source struct {
 	discovery   *time.Duration
 	uncommitted bool
 	onLoss      kafka.DataLoss
+	global      bool
 
 	cfg func(*kafka.Config) // tests set what is no option
 	err error               // of the description
@@ -124,6 +125,13 @@ func (s *Source) OnDataLoss(policy string) *Source {
 	default:
 		s.err = fmt.Errorf("kafkasource.OnDataLoss is %q: want fail, earliest or latest", policy)
 	}
+	return s
+}
+
+// AssignGlobal gives partitions to subtasks in the order in which they are found, whatever their topic: many small topics are then spread
+// evenly. By default each topic is spread by itself, as in Flink.
+func (s *Source) AssignGlobal() *Source {
+	s.global = true
 	return s
 }
 

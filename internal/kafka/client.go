@@ -77,7 +77,7 @@ var ErrUnknownTopic error = sarama.ErrUnknownTopicOrPartition
 func (c *Client) Metadata(ctx context.Context, topics ...string) (*Metadata, error) {
 	var resp *sarama.MetadataResponse
 	err := c.any(ctx, func(b *sarama.Broker) (err error) {
-		req := sarama.NewMetadataRequest(sarama.V2_4_0_0, topics) // topic ids came later, and nothing here needs them yet
+		req := sarama.NewMetadataRequest(sarama.V2_8_0_0, topics) // older brokers are asked for less, and give no topic ids
 		req.AllowAutoTopicCreation = false
 		resp, err = b.GetMetadata(req)
 		return err

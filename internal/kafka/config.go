@@ -24,7 +24,7 @@ type Config struct {
 	UnavailableTimeout time.Duration
 
 	FetchWait      time.Duration // how long a broker holds a fetch that has nothing yet; 0: 500 ms
-	FetchMemory    int           // bytes of responses that one Puller may hold; 0: 32 MiB
+	FetchMemory    int           // bytes of responses that one Puller may hold, at most 6 MiB a broker; 0: 32 MiB
 	PartitionBytes int           // asked of one partition in one fetch; 0: 1 MiB
 
 	// Dial opens a connection without TLS. nil: by net.Dialer.
@@ -59,6 +59,7 @@ const (
 	OptClientID           = "kafka.client-id"
 	OptUnavailableTimeout = "kafka.unavailable-timeout"
 	OptDiscoveryInterval  = "kafka.discovery-interval"
+	OptFetchMemory        = "kafka.fetch-memory"
 	OptTLSEnabled         = "kafka.tls.enabled"
 	OptTLSCA              = "kafka.tls.ca-file"
 	OptTLSCert            = "kafka.tls.cert-file"
@@ -96,6 +97,11 @@ func FromOptions(option func(name string) (string, bool), brokers []string) (Con
 	if v := str(OptUnavailableTimeout); v != "" {
 		if c.UnavailableTimeout, err = time.ParseDuration(v); err != nil || c.UnavailableTimeout <= 0 {
 			return Config{}, fmt.Errorf("%s is %q: want a duration above 0, such as 2m", OptUnavailableTimeout, v)
+		}
+	}
+	if v := str(OptFetchMemory); v != "" {
+		if c.FetchMemory, err = parseBytes(v); err != nil {
+			return Config{}, fmt.Errorf("%s is %q: want a number of bytes above 1 MiB, such as 32MiB", OptFetchMemory, v)
 		}
 	}
 	password, ok := option(OptSASLPassword)
@@ -183,4 +189,19 @@ func (c Config) withDefaults() Config {
 		c.ClientID = "heddle"
 	}
 	return c
+}
+
+// parseBytes reads an amount of memory of at least 1 MiB, with a binary unit or none.
+func parseBytes(s string) (int, error) {
+	shift := 0
+	for i, unit := range []string{"KiB", "MiB", "GiB"} {
+		if t, ok := strings.CutSuffix(s, unit); ok {
+			s, shift = t, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err == nil && (n<<shift < 1<<20 || n<<shift > 1<<40) {
+		err = strconv.ErrRange
+	}
+	return int(n << shift), err
 }

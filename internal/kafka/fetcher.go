@@ -24,6 +24,7 @@ type target struct {
 	*Target
 	pos   int64 // next offset to fetch
 	epoch int32 // of the leader by our metadata
+	last  int32 // epoch of the leader that appended what is before pos; -1: unknown
 	bytes int32 // asked of the partition
 }
 
@@ -171,6 +172,7 @@ func (f *fetcher) request() *kmsg.FetchRequest {
 		}
 		p := kmsg.NewFetchRequestTopicPartition()
 		p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = t.Partition, t.pos, t.bytes, t.epoch
+		p.LastFetchedEpoch = t.last
 		req.Topics[len(req.Topics)-1].Partitions = append(req.Topics[len(req.Topics)-1].Partitions, p)
 	}
 	return req
@@ -220,11 +222,14 @@ func (f *fetcher) part(t *target, p *kmsg.FetchResponseTopicPartition) (Part, er
 	if p.ErrorCode != 0 {
 		return Part{}, sarama.KError(p.ErrorCode)
 	}
+	if d := p.DivergingEpoch; d.EndOffset >= 0 && d.EndOffset < t.pos {
+		return Part{}, &truncatedError{at: d.EndOffset}
+	}
 	f.puller.answered(t.Target, p.HighWatermark, p.LastStableOffset)
 	if len(p.RecordBatches) == 0 {
 		return Part{}, nil
 	}
-	next, n, err := batch.Scan(p.RecordBatches, t.pos)
+	next, epoch, n, err := batch.Scan(p.RecordBatches, t.pos)
 	if err != nil {
 		return Part{}, &fatalError{fmt.Errorf("cannot read %s at offset %d: %w", t.TP, t.pos, err)}
 	}
@@ -232,7 +237,7 @@ func (f *fetcher) part(t *target, p *kmsg.FetchResponseTopicPartition) (Part, er
 		return Part{}, f.grow(t, p.RecordBatches)
 	}
 	t.bytes = max(int32(f.puller.cfg.PartitionBytes), t.bytes/2)
-	t.pos = next
+	t.pos, t.last = next, epoch
 	part := Part{Target: t.Target, Batches: p.RecordBatches[:n:n], Next: next}
 	for _, a := range p.AbortedTransactions {
 		part.Aborted = append(part.Aborted, batch.Transaction{ProducerID: a.ProducerID, FirstOffset: a.FirstOffset})
@@ -259,6 +264,12 @@ func (f *fetcher) giveBack(err error) {
 	f.targets = nil
 	f.puller.lose(back)
 }
+
+// truncatedError says that the leader's log is another one than ours from offset at on: a replica that was behind became
+// the leader, and what it lacked is gone.
+type truncatedError struct{ at int64 }
+
+func (e *truncatedError) Error() string { return fmt.Sprintf("the log was cut at offset %d", e.at) }
 
 // fatalError is one that no retry cures.
 type fatalError struct{ error }

@@ -25,8 +25,9 @@ type Target struct {
 	trouble atomic.Pointer[string]
 
 	// Owned by the Puller's loop.
-	since time.Time // of the first failure after it was last healthy; zero: none
-	tries int       // failures since then
+	topicID [16]byte  // of the topic as it was first seen; zero: unknown
+	since   time.Time // of the first failure after it was last healthy; zero: none
+	tries   int       // failures since then
 }
 
 // NewTarget makes a target. To read without end stop is math.MaxInt64.
@@ -118,7 +119,7 @@ func NewPuller(ctx context.Context, cfg Config, pcfg PullerConfig) (*Puller, err
 func (p *Puller) Add(targets []*Target) {
 	p.mu.Lock()
 	for _, t := range targets {
-		p.in = append(p.in, lost{target: target{Target: t, pos: t.Start, bytes: int32(p.cfg.PartitionBytes)}})
+		p.in = append(p.in, lost{target: target{Target: t, pos: t.Start, last: -1, bytes: int32(p.cfg.PartitionBytes)}})
 	}
 	p.mu.Unlock()
 	notify(p.kick)
@@ -322,7 +323,12 @@ func (p *Puller) place(life context.Context, client *Client, now time.Time) {
 			p.retry(w.target, err, time.Now())
 			continue
 		}
-		if errors.Is(w.err, sarama.ErrOffsetOutOfRange) && !p.relocate(ctx, client, &w) {
+		anew := p.madeAnew(md, w.Target)
+		if cut, ok := errors.AsType[*truncatedError](w.err); ok && !anew {
+			if !p.goOn(&w.target, cut.at, "a replica that lacked it became the leader", fmt.Sprintf("%s was read up to offset %d, and its log was cut at %d", w.TP, w.pos, cut.at)) {
+				continue
+			}
+		} else if (anew || errors.Is(w.err, sarama.ErrOffsetOutOfRange)) && !p.relocate(ctx, client, &w, anew) {
 			continue
 		}
 		addr, id, epoch, err := md.Leader(w.TP)
@@ -349,34 +355,57 @@ func (p *Puller) fetcher(life context.Context, id int32, addr string) *fetcher {
 	return f
 }
 
-// relocate decides about a target whose offset is out of range: whether it goes on, and where.
-func (p *Puller) relocate(ctx context.Context, client *Client, w *pending) bool {
+// madeAnew notes which topic of its name is read, and reports whether it is another one than before.
+func (p *Puller) madeAnew(md *Metadata, t *Target) bool {
+	id, none := md.Topics[t.Topic].ID, [16]byte{}
+	if id == none || id == t.topicID {
+		return false
+	}
+	was := t.topicID
+	t.topicID = id
+	return was != none
+}
+
+// relocate decides about a target whose offset is out of range, or means nothing in a topic made anew: whether it goes on, and where.
+func (p *Puller) relocate(ctx context.Context, client *Client, w *pending, anew bool) bool {
 	first, err := client.Offsets(ctx, []OffsetQuery{{w.TP, Earliest}}, false)
 	var end map[TP]int64
 	if err == nil {
 		end, err = client.Offsets(ctx, []OffsetQuery{{w.TP, Latest}}, false)
 	}
 	if err != nil {
+		if anew {
+			w.topicID = [16]byte{0xff} // another one than any: so it is found again
+		}
 		p.retry(w.target, fmt.Errorf("%w, and %w", sarama.ErrOffsetOutOfRange, err), time.Now())
 		return false
 	}
 	lo, hi := first[w.TP], end[w.TP]
-	if w.pos >= lo && w.pos <= hi {
-		return true // a new leader was behind
+	if !anew && w.pos >= lo && w.pos <= hi {
+		w.last = -1 // a new leader was behind, or does not know an epoch so old
+		return true
 	}
-	lostRange := fmt.Sprintf("%s has offsets %d to %d, and %d was to be read next", w.TP, lo, hi, w.pos)
-	switch p.pcfg.OnLoss {
-	case EarliestAfter:
-		w.pos = lo
-	case LatestAfter:
-		w.pos = hi
-	default:
-		p.fail(fmt.Errorf("data of a Kafka topic is lost: %s; retention has deleted it, or the topic was made anew. To go on without it, set the source's OnDataLoss to earliest or latest", lostRange))
+	why := "retention has deleted it"
+	if anew {
+		why = "the topic was deleted and made anew"
+	}
+	to := lo
+	if p.pcfg.OnLoss == LatestAfter {
+		to = hi
+	}
+	return p.goOn(&w.target, to, why, fmt.Sprintf("%s has offsets %d to %d, and %d was to be read next", w.TP, lo, hi, w.pos))
+}
+
+// goOn makes a target whose data was lost go on at offset to, if it may, and reports whether there is anything to be read.
+func (p *Puller) goOn(t *target, to int64, why, what string) bool {
+	if p.pcfg.OnLoss == FailOnLoss {
+		p.fail(fmt.Errorf("data of a Kafka topic is lost: %s; %s. To go on without it, set the source's OnDataLoss to earliest or latest", what, why))
 		return false
 	}
+	t.pos, t.last = to, -1
 	p.pcfg.Resets.Add(1)
-	p.pcfg.Logger.Warn("data of a Kafka topic is lost", "why", lostRange, "going on at", w.pos)
-	p.queue.push(&Response{Parts: []Part{{Target: w.Target, Next: w.pos, Reset: true}}})
+	p.pcfg.Logger.Warn("data of a Kafka topic is lost", "why", why+": "+what, "going on at", to)
+	p.queue.push(&Response{Parts: []Part{{Target: t.Target, Next: to, Reset: true}}})
 	p.wake()
-	return w.pos < w.Stop
+	return to < t.Stop
 }

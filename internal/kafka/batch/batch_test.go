@@ -251,11 +251,11 @@ func TestScan(t *testing.T) {
 	one := mustAppend(t, Header{BaseOffset: 10}, someRecords)
 	empty := mustAppend(t, Header{BaseOffset: 14, LastDelta: 5}, nil) // compacted away
 	b := append(append(bytes.Clone(one), empty...), one[:30]...)
-	next, n, err := Scan(b, 10)
+	next, _, n, err := Scan(b, 10)
 	if next != 20 || n != len(one)+len(empty) || err != nil {
 		t.Errorf("Scan is %d, %d, %v; want 20, %d", next, n, err, len(one)+len(empty))
 	}
-	if next, n, err := Scan(one[:20], 3); next != 3 || n != 0 || err != nil {
+	if next, _, n, err := Scan(one[:20], 3); next != 3 || n != 0 || err != nil {
 		t.Errorf("Scan of a cut batch is %d, %d, %v", next, n, err)
 	}
 }

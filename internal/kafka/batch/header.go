@@ -144,20 +144,20 @@ func Verify(b []byte) error {
 	return nil
 }
 
-// Scan walks the headers of the batches in b and returns the position after the last whole one and how many bytes
-// of b the whole ones take. next is from if there is none.
-func Scan(b []byte, from int64) (next int64, n int, err error) {
-	next = from
+// Scan walks the headers of the batches in b and returns the position after the last whole one, the epoch of the leader that
+// appended that one, and how many bytes of b the whole ones take. next is from if there is none.
+func Scan(b []byte, from int64) (next int64, epoch int32, n int, err error) {
+	next, epoch = from, -1
 	for n < len(b) {
 		h, err := Parse(b[n:])
 		if errors.Is(err, ErrShort) {
 			break
 		}
 		if err != nil {
-			return next, n, err
+			return next, epoch, n, err
 		}
 		n += h.Size
-		next = max(next, h.NextOffset())
+		next, epoch = max(next, h.NextOffset()), h.LeaderEpoch
 	}
-	return next, n, nil
+	return next, epoch, n, nil
 }
