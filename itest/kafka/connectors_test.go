@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,6 +153,24 @@ func TestConnectors(t *testing.T) {
 			x.want(codec, 5000)
 		})
 	}
+	t.Run("sink to java, every codec", func(t *testing.T) {
+		out, err := k.Tool("", "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", k.Bootstrap, "--include", "c-.*",
+			"--from-beginning", "--max-messages", "25000", "--timeout-ms", "30000", "--isolation-level", "read_committed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := map[string]int{}
+		for l := range strings.Lines(out) {
+			counts[strings.TrimSpace(l)]++
+		}
+		for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+			for i := range 5000 {
+				if n := counts[fmt.Sprintf("%s%06d", codec, i)]; n != 1 {
+					t.Fatalf("record %s%06d was read %d times by Kafka's own consumer", codec, i, n)
+				}
+			}
+		}
+	})
 	// What Java's client packs: its snappy is framed, its lz4 has blocks of its own.
 	for _, codec := range []string{"gzip", "snappy", "lz4", "zstd"} {
 		t.Run("java to source, "+codec, func(t *testing.T) {

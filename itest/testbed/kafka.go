@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -15,10 +16,11 @@ import (
 // KafkaVersion is the release of Apache Kafka that the tests run.
 const KafkaVersion = "4.2.0"
 
-// Kafka is a real single-node cluster in KRaft mode.
+// Kafka is a real broker in KRaft mode.
 type Kafka struct {
 	Bootstrap string // host:port
 
+	name   string // of its folder and logs
 	bed    *Bed
 	lib    string
 	conf   string
@@ -35,6 +37,13 @@ var NeedJava = map[string]string{
 // StartKafka fetches, formats and starts a broker, and waits until it answers.
 func StartKafka(t testing.TB, b *Bed) *Kafka {
 	t.Helper()
+	return StartKafkas(t, b, 1)[0]
+}
+
+// StartKafkas starts a cluster of n brokers, each of which is a controller too.
+// A Bootstrap names one broker alone.
+func StartKafkas(t testing.TB, b *Bed, n int) []*Kafka {
+	t.Helper()
 	Need(t, NeedJava)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -42,48 +51,81 @@ func StartKafka(t testing.TB, b *Bed) *Kafka {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, ctl := FreePort(t), FreePort(t)
-	k := &Kafka{Bootstrap: fmt.Sprintf("127.0.0.1:%d", port), bed: b, lib: lib}
-	k.conf = b.File("kafka/server.properties", fmt.Sprintf(`process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:%[2]d
-listeners=PLAINTEXT://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d
-advertised.listeners=PLAINTEXT://127.0.0.1:%[1]d
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-log.dirs=%[3]s
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=4
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
-auto.create.topics.enable=false
-log.retention.hours=-1
-`, port, ctl, filepath.Join(b.dir, "kafka", "data")))
-	id, err := k.Tool("", "kafka.tools.StorageTool", "random-uuid")
+	nodes := make([]*Kafka, n)
+	var voters []string
+	ports := make([]int, n)
+	for i := range nodes {
+		ports[i] = FreePort(t)
+		ctl := FreePort(t)
+		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, ctl))
+		nodes[i] = &Kafka{Bootstrap: fmt.Sprintf("127.0.0.1:%d", ports[i]), bed: b, lib: lib, name: "kafka"}
+		if n > 1 {
+			nodes[i].name = fmt.Sprintf("kafka%d", i+1)
+		}
+	}
+	id, err := nodes[0].Tool("", "kafka.tools.StorageTool", "random-uuid")
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := strings.Fields(id)
-	if _, err := k.Tool("", "kafka.tools.StorageTool", "format", "-t", f[len(f)-1], "-c", k.conf); err != nil {
-		t.Fatal(err)
+	for i, k := range nodes {
+		_, ctl, _ := strings.Cut(voters[i], "@")
+		k.conf = b.File(k.name+"/server.properties", fmt.Sprintf(kafkaConf, i+1, strings.Join(voters, ","), k.Bootstrap, ctl,
+			filepath.Join(b.dir, k.name, "data"), n, min(n, 2)))
+		if _, err := k.Tool("", "kafka.tools.StorageTool", "format", "-t", f[len(f)-1], "-c", k.conf); err != nil {
+			t.Fatal(err)
+		}
 	}
-	k.Start()
-	return k
+	for _, k := range nodes {
+		k.launch()
+	}
+	for _, k := range nodes {
+		k.await()
+	}
+	return nodes
 }
+
+const kafkaConf = `process.roles=broker,controller
+node.id=%[1]d
+controller.quorum.voters=%[2]s
+listeners=PLAINTEXT://%[3]s,CONTROLLER://%[4]s
+advertised.listeners=PLAINTEXT://%[3]s
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs=%[5]s
+offsets.topic.replication.factor=%[6]d
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=%[6]d
+transaction.state.log.min.isr=%[7]d
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=%[6]d
+share.coordinator.state.topic.min.isr=%[7]d
+default.replication.factor=%[6]d
+min.insync.replicas=%[7]d
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+log.retention.hours=-1
+`
 
 // Start starts the broker again after Kill or Stop, and waits until it accepts connections.
 func (k *Kafka) Start() {
 	k.bed.t.Helper()
+	k.launch()
+	k.await()
+}
+
+func (k *Kafka) launch() {
+	k.bed.t.Helper()
 	k.starts++
 	k.broker = k.bed.Start(Spec{
-		Name: fmt.Sprintf("kafka-%d", k.starts), Path: "java",
+		Name: fmt.Sprintf("%s-%d", k.name, k.starts), Path: "java",
 		Args: []string{"-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(k.lib, "*"), "kafka.Kafka", k.conf},
 	})
+}
+
+func (k *Kafka) await() {
+	k.bed.t.Helper()
 	k.bed.Eventually("Kafka accepts connections on "+k.Bootstrap, time.Minute, func() error {
 		if !k.broker.Running() {
 			k.bed.t.Fatalf("the broker ended:\n%s", k.broker.Tail(20))
@@ -94,6 +136,13 @@ func (k *Kafka) Start() {
 		}
 		return c.Close()
 	})
+}
+
+// Stop ends the broker in good order: it hands its partitions over first.
+func (k *Kafka) Stop() {
+	k.bed.t.Helper()
+	k.broker.Signal(syscall.SIGTERM)
+	k.broker.Wait(time.Minute)
 }
 
 // Kill kills the broker as kill -9 does.
@@ -118,7 +167,7 @@ func (k *Kafka) Tool(stdin, class string, args ...string) (string, error) {
 func (k *Kafka) CreateTopic(name string, partitions int) {
 	k.bed.t.Helper()
 	_, err := k.Tool("", "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", k.Bootstrap,
-		"--create", "--topic", name, "--partitions", fmt.Sprint(partitions), "--replication-factor", "1")
+		"--create", "--topic", name, "--partitions", fmt.Sprint(partitions))
 	if err != nil {
 		k.bed.t.Fatal(err)
 	}
