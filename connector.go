@@ -73,7 +73,9 @@ func addSink[T any](s Stream[T], sink Sink[T]) Terminal {
 	if sink != nil {
 		spec.detail, spec.new = sink.Describe(), flow.NewSink(sink)
 	}
-	return Terminal{Stream[struct{}]{job: s.job, op: addOp(s.job, spec, nil, s.edges(0))}}
+	op := addOp(s.job, spec, nil, s.edges(0))
+	op.node.Sole = flow.SoleOf(sink)
+	return Terminal{Stream[struct{}]{job: s.job, op: op}}
 }
 
 // Terminal is a sink in the graph. Its methods set properties of the operator, as those of Stream do.

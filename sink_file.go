@@ -2,6 +2,7 @@ package heddle
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,8 @@ import (
 
 // ToFiles is a sink that writes records as lines into dir, one file for each subtask: part-00000, part-00001 …
 // A file has ".inprogress" behind its name until its subtask has come to the end of its input; one that is left with that name is of a
-// job that failed or was cancelled. A part that is there already is an error, so that no results are mixed.
+// job that failed or was cancelled. A part that is there already is an error, so that no results are mixed; so is one that another
+// job writes at the same time, and a second sink of the job into the same directory.
 func ToFiles(dir string) *FileSink { return &FileSink{dir: dir} }
 
 // FileSink writes lines to files.
@@ -32,6 +34,18 @@ func (s *FileSink) Overwrite() *FileSink {
 // Describe implements MessageSink.
 func (s *FileSink) Describe() string { return "files in " + s.dir }
 
+// Solely implements flow.Sole.
+func (s *FileSink) Solely() string {
+	dir, err := filepath.Abs(s.dir)
+	if err != nil {
+		dir = filepath.Clean(s.dir)
+	}
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = target
+	}
+	return "files in " + dir
+}
+
 // NewMessageWriter implements MessageSink.
 func (s *FileSink) NewMessageWriter(_ context.Context, rt flow.Runtime) (flow.MessageWriter, error) {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
@@ -43,11 +57,38 @@ func (s *FileSink) NewMessageWriter(_ context.Context, rt flow.Runtime) (flow.Me
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot write %s: %w", final, err)
 	}
-	f, err := os.Create(final + ".inprogress")
+	f, err := createAlone(final + ".inprogress")
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", final, err)
 	}
 	return &fileWriter{final: final, f: f, out: bufio.NewWriterSize(f, 64<<10)}, nil
+}
+
+var errWritten = errors.New("another job writes it now; wait for its end, or write to another directory")
+
+// createAlone makes an empty file, or empties one that was left, and keeps others from doing so until it is closed.
+func createAlone(path string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		if !lockFile(f) {
+			return nil, errors.Join(errWritten, f.Close())
+		}
+		there, err := os.Stat(path)
+		mine, mineErr := f.Stat()
+		if err == nil && mineErr == nil && os.SameFile(there, mine) {
+			if err := f.Truncate(0); err != nil {
+				return nil, errors.Join(err, f.Close())
+			}
+			return f, nil
+		}
+		_ = f.Close() // it got its final name between our opening and locking it
+		if err := cmp.Or(mineErr, err); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
 }
 
 // fileWriter writes one part. Owned by the task's goroutine.

@@ -46,6 +46,7 @@ type Node struct {
 	Keyed   bool    // holds keyed state: its input must be partitioned by key
 	Source  Source  // nil unless the node is a source
 	Sink    bool    // has no outputs that anybody must consume
+	Sole    string  // what the node must be the only one of the job to write; "": nothing
 	New     Factory // instantiates the operator for one subtask
 	// Check returns what only typed code can find wrong, such as state that can't be encoded; nil if there is nothing to check.
 	// The compiler calls it.

@@ -27,6 +27,7 @@ func (c *compilation) checkShape() {
 
 // checkNodes checks what concerns one operator.
 func (c *compilation) checkNodes() {
+	writers := map[string]*flow.Node{} // by what they write alone
 	for _, node := range c.src.Nodes {
 		par, limit := c.par[node.ID], c.max[node.ID]
 		switch {
@@ -44,6 +45,11 @@ func (c *compilation) checkNodes() {
 			c.fail(node, "has no input and is not a source")
 		}
 		c.checkKeyed(node)
+		if other := writers[node.Sole]; other != nil {
+			c.fail(node, "writes %s, as %s does: they would overwrite each other's results; give each its own", node.Sole, describe(other))
+		} else if node.Sole != "" {
+			writers[node.Sole] = node
+		}
 		if node.Check != nil {
 			if err := node.Check(); err != nil {
 				c.fail(node, "%w", err)

@@ -194,6 +194,12 @@ func TestProblems(t *testing.T) {
 			j.source("a").Check = func() error { return errors.New("bad state") }
 			j.sink("d", auto(j.Nodes[0]))
 		}, []string{`a.go:1: source "a": bad state`}},
+		{"same files", func(j *job) {
+			a := j.source("a")
+			j.sink("d", auto(a)).Sole = "files in /out"
+			j.sink("e", auto(a)).Sole = "files in /other"
+			j.sink("f", auto(a)).Sole = "files in /out"
+		}, []string{`sink "f": writes files in /out, as sink "d" does`}},
 		{"all at once", func(j *job) {
 			a := j.source("a")
 			a.Parallelism, a.UID = 500, "u"
