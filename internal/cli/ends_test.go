@@ -188,3 +188,35 @@ func (in *invocation) ends(within time.Duration, code int, want ...string) {
 	in.done <- got
 	in.expect(code, want...)
 }
+
+// A job in this process that is stuck in a function of its own ends by its time limit and by Ctrl-C, and is shown.
+func TestStuckInProcess(t *testing.T) {
+	for name, args := range map[string][]string{"timeout": {"--timeout", "300ms"}, "interrupt": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.harm("hang")
+			cmd := exec.Command(os.Args[0], append([]string{"run", "--target", "inproc"}, args...)...)
+			cmd.Env = append(w.environ, testMain+"=1")
+			var stderr syncBuffer
+			cmd.Stderr = &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			code := exitTimeout
+			if name == "interrupt" {
+				code = exitCancelled
+				w.eventually("the job runs", func() bool { return strings.Contains(stderr.String(), "running for") })
+				if err := cmd.Process.Signal(os.Interrupt); err != nil {
+					t.Error(err)
+				}
+			}
+			timer := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
+			defer timer.Stop()
+			cmd.Wait()
+			if text := stderr.String(); cmd.ProcessState.ExitCode() != code || !strings.Contains(text, "did not stop within 5s") || !strings.Contains(text, "cli.harmful.func") {
+				t.Errorf("it ended with %s, want exit code %d and where it hangs; stderr:\n%s", cmd.ProcessState, code, text)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/heddle-stream/heddle"
@@ -37,7 +38,7 @@ func (s *session) runInProcess(ctx context.Context, c *conf.Config, job *heddle.
 	go func() { // ends with the job; a second interrupt leaves it to the end of the process
 		done <- inproc.Run(ctx, inproc.Config{
 			Graph: job.Graph(), Compiled: plan, Options: c.Option, Logger: s.logger(c),
-			FlushTimeout: c.Duration("flush-timeout"), SegmentBytes: int(c.Bytes("exchange.segment-bytes")),
+			StopGrace: inProcessGrace, FlushTimeout: c.Duration("flush-timeout"), SegmentBytes: int(c.Bytes("exchange.segment-bytes")),
 			Progress: func(reports []task.Report) { p.reports(job, reports, start) },
 		})
 	}()
@@ -55,6 +56,7 @@ func (s *session) runInProcess(ctx context.Context, c *conf.Config, job *heddle.
 				return &exitError{exitCancelled, errors.New("the job was killed"), nil}
 			}
 			interrupted = true
+			p.say("cancelling the job and waiting for it; Ctrl-C again kills it")
 			cancel(errInterrupted)
 		}
 	}
@@ -67,11 +69,31 @@ func (s *session) inProcessOutcome(ctx context.Context, err error, name string, 
 			took.Round(time.Millisecond), number(p.figures.in), number(p.figures.out)))
 		return nil
 	case errors.Is(context.Cause(ctx), errInterrupted):
-		return &exitError{exitCancelled, fmt.Errorf("the job was cancelled after %s", took.Round(time.Millisecond)), nil}
+		return &exitError{exitCancelled, fmt.Errorf("the job was cancelled after %s", took.Round(time.Millisecond)), stuckHints(err)}
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return &exitError{exitTimeout, fmt.Errorf("the time limit passed after %s, and a job in this process ends with it", took.Round(time.Millisecond)), nil}
+		return &exitError{exitTimeout, fmt.Errorf("the time limit passed after %s, and a job in this process ends with it", took.Round(time.Millisecond)), stuckHints(err)}
 	}
-	return failed(fmt.Errorf("the job %s failed: %w", name, err))
+	return failed(fmt.Errorf("the job %s failed: %w", name, err), stuckHints(err)...)
+}
+
+// inProcessGrace is how long tasks in this process may take to stop.
+const inProcessGrace = 5 * time.Second
+
+// stuckHints shows what tasks that did not stop are doing.
+func stuckHints(err error) (hints []string) {
+	stuck, ok := errors.AsType[*inproc.StuckError](err)
+	if !ok {
+		return nil
+	}
+	const tasks, lines = 3, 30
+	for _, t := range stuck.Tasks[:min(tasks, len(stuck.Tasks))] {
+		hints = append(hints, fmt.Sprintf("task %s did not stop within %s: a function ignores its context; it is here:", t.Name, stuck.Grace))
+		stack := strings.Split(t.Stack, "\n")
+		for _, line := range stack[:min(lines, len(stack))] {
+			hints = append(hints, "  | "+printable(line))
+		}
+	}
+	return hints
 }
 
 // reports shows what the tasks of a job in this process report.

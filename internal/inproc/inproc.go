@@ -23,7 +23,8 @@ type Config struct {
 	Options      func(name string) (string, bool) // nil: none is set
 	Logger       *slog.Logger                     // nil: discard
 	FlushTimeout time.Duration
-	SegmentBytes int // 0: 32 KiB
+	SegmentBytes int           // 0: 32 KiB
+	StopGrace    time.Duration // how long tasks that are to stop may take for it; 0: 10 s
 	// Progress is called about once a second, and once at the end, with a report of every task. It may be nil.
 	Progress func([]task.Report)
 }
@@ -38,10 +39,12 @@ type run struct {
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
-	failures []error // guarded by mu: in order of time
+	failures []error      // guarded by mu: in order of time
+	ended    []*task.Task // guarded by mu
 }
 
 // Run runs the job until it ends (nil), fails (the cause, a cluster.Failure) or ctx is cancelled (its cause).
+// Tasks that do not stop then within StopGrace are a *StuckError.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -51,6 +54,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if cfg.SegmentBytes == 0 {
 		cfg.SegmentBytes = 32 << 10
+	}
+	if cfg.StopGrace == 0 {
+		cfg.StopGrace = 10 * time.Second
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,11 +79,13 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 	}
 	done := make(chan struct{})
-	go func() { // ends with the tasks, which Run waits for
+	go func() { // ends with the tasks, which Run waits for while they stop as they should
 		wg.Wait()
 		close(done)
 	}()
-	r.watch(done)
+	if !r.watch(ctx, done) {
+		return r.stuck(r.outcome(ctx))
+	}
 	return r.outcome(ctx)
 }
 
@@ -144,6 +152,7 @@ func (r *run) abort(cause error) {
 func (r *run) run(ctx context.Context, t *task.Task) {
 	returned, res := false, task.Result{}
 	defer func() {
+		r.end(t)
 		if !returned {
 			res = t.Exited()
 		}
@@ -214,17 +223,25 @@ func (r *run) discover(ctx context.Context, node *flow.Node, e flow.Enumerator, 
 	}
 }
 
-// watch reports progress until all tasks have ended.
-func (r *run) watch(done <-chan struct{}) {
+// watch reports progress until all tasks have ended, or ctx has and they have had their time for it: it then returns false.
+func (r *run) watch(ctx context.Context, done <-chan struct{}) bool {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	over := ctx.Done()
+	var late <-chan time.Time
 	for {
 		select {
 		case <-tick.C:
 			r.progress()
+		case <-over:
+			over = nil
+			late = time.After(r.cfg.StopGrace)
+		case <-late:
+			r.progress()
+			return false
 		case <-done:
 			r.progress()
-			return
+			return true
 		}
 	}
 }
