@@ -30,6 +30,7 @@ type conn struct {
 	mu       sync.Mutex
 	pending  map[int32]chan<- result // each has room for one
 	err      error                   // why done was closed
+	unsent   error                   // why nothing can be written any more
 	lastRead time.Time
 	lastUse  time.Time // a call began or ended
 
@@ -165,17 +166,33 @@ func (c *conn) writer() {
 			return
 		case f := <-c.out:
 			if err := c.write(f); err != nil {
-				c.fail(err)
+				c.stopWriting(err)
 				return
 			}
 		case <-tick.C:
 			if err := c.quiet(); err != nil {
-				c.fail(err)
+				c.stopWriting(err)
 				return
 			}
 			tick.Reset(c.tick())
 		}
 	}
+}
+
+// lastWord is how long a server that closed its side may take to say why.
+const lastWord = time.Second
+
+// stopWriting leaves the end of the connection to the reader: a server that refuses us says why before it closes, and
+// that is worth more than the failed write which its closing makes of ours.
+func (c *conn) stopWriting(err error) {
+	c.mu.Lock()
+	c.unsent = err
+	c.mu.Unlock()
+	if errors.Is(err, errIdle) {
+		c.fail(err)
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Now().Add(lastWord)) // fails on a closed connection, whose reader ends anyway
 }
 
 // tick is how often quiet looks.
@@ -227,10 +244,23 @@ func (c *conn) reader() {
 			err = c.frame(body)
 		}
 		if err != nil {
-			c.fail(err)
+			c.fail(c.reason(err))
 			return
 		}
 	}
+}
+
+// reason is why the connection ends: what the server said, else what went wrong first.
+func (c *conn) reason(err error) error {
+	if _, ok := errors.AsType[*RemoteError](err); ok {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unsent != nil {
+		return c.unsent
+	}
+	return err
 }
 
 // frame handles one frame from the wire.
