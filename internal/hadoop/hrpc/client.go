@@ -284,7 +284,7 @@ func (c *Client) connect(ctx context.Context, at int) (cn *conn, fresh bool, err
 			return d.conn, mine, nil
 		}
 		if mine {
-			return nil, false, &ConnError{Addr: d.conn.addr, Err: errors.New("it closed the connection at once")}
+			return nil, false, d.conn.ended()
 		}
 	}
 }

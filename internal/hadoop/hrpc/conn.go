@@ -97,6 +97,16 @@ func (c *conn) usable() bool {
 	return c.err == nil
 }
 
+// ended is the error of a call that came too late to be sent: what the server said, else why the connection ended.
+func (c *conn) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if re, ok := errors.AsType[*RemoteError](c.err); ok {
+		return re
+	}
+	return &ConnError{Addr: c.addr, Err: fmt.Errorf("it closed the connection at once: %w", c.err)}
+}
+
 // call sends a frame and waits for the answer to its id.
 func (c *conn) call(ctx context.Context, id int32, frame []byte) (response, error) {
 	answer := make(chan result, 1)
