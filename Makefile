@@ -37,7 +37,7 @@ sim: ## the master's control plane in simulation: scripts, and SEEDS=n random cl
 	$(GO) test -count=1 ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
 	$(GO) test -count=1 ./itest/sim -v -run 'TestSeeds|TestScripts|TestDeterminism|TestMassCancel' -sim.seeds=$(SEEDS)
 
-itest: itest-kafka itest-yarn itest-net ## all tests against real services
+itest: itest-kafka itest-net itest-yarn ## all tests against real services
 
 itest-kafka: ## tests against a real Kafka broker
 	ITEST=kafka $(GO) test -count=1 -timeout 20m -v ./itest/kafka

@@ -24,4 +24,5 @@ group demo ./bin/heddle demo --duration 8s
 group machine make --no-print-directory machine
 group itest-net make --no-print-directory itest-net
 group itest-kafka make --no-print-directory itest-kafka
+group itest-yarn make --no-print-directory itest-yarn
 echo "== all groups ok, $(( $(date +%s) - started )) s"
