@@ -22,6 +22,8 @@ type (
 
 // What readers are made of.
 type (
+	// Batch is records with their event times; see its fields for what may be kept.
+	Batch[T any] = flow.Batch[T]
 	// Runtime is what a task offers a connector.
 	Runtime = flow.Runtime
 	// ReaderEnv is what a task offers a reader.

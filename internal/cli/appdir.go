@@ -273,6 +273,20 @@ func findApp(stateDir, name string) (appDir, error) {
 	return appDir{}, usage(fmt.Errorf("%q could be any of %d applications", name, len(found)), "give more of the id; `heddle list --all` shows them")
 }
 
+// justEnded is how long the directory of an application that has ended is spared in any case: its client, or who cancelled it,
+// may not have read the result yet.
+const justEnded = time.Minute
+
+// ended is when an application that does not run any more left its result, or was last heard of.
+func (a appDir) ended() time.Time {
+	for _, path := range []string{a.file(resultFile), a.path} {
+		if info, err := os.Stat(path); err == nil {
+			return info.ModTime()
+		}
+	}
+	return time.Time{}
+}
+
 // prune removes the oldest directories of applications that have ended, beyond those kept, and the secrets of all:
 // an application that was killed could not.
 func prune(stateDir string) {
@@ -285,8 +299,9 @@ func prune(stateDir string) {
 		if a.alive() {
 			continue
 		}
+		ended := a.ended()
 		a.dropSecrets()
-		if kept++; kept > keptFailures {
+		if kept++; kept > keptFailures && time.Since(ended) > justEnded {
 			os.RemoveAll(a.path)
 		}
 	}

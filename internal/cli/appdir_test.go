@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,11 +81,14 @@ func TestPruneKeepsTheNewestAndTheLiving(t *testing.T) {
 	}
 	defer lock.Close()
 	for i := range keptFailures + 3 {
-		_, lock, err := createApp(state, time.Unix(int64(1000+i), 0))
+		a, lock, err := createApp(state, time.Unix(int64(1000+i), 0))
 		if err != nil {
 			t.Fatal(err)
 		}
 		lock.Close()
+		if err := os.Chtimes(a.path, time.Time{}, time.Now().Add(-2*justEnded)); err != nil { // it ended a while ago
+			t.Fatal(err)
+		}
 	}
 	unnamed := filepath.Join(state, "new-heddle-1000-00000000") // its creator died early
 	young := filepath.Join(state, "new-heddle-1000-00000001")
@@ -98,6 +102,38 @@ func TestPruneKeepsTheNewestAndTheLiving(t *testing.T) {
 	apps, err := listApps(state)
 	if err != nil || len(apps) != keptFailures+1 || apps[len(apps)-1].id != old.id || apps[0].started().Unix() != 1000+keptFailures+2 {
 		t.Errorf("after prune: %d applications, %v, %v", len(apps), apps, err)
+	}
+}
+
+// An application that has just ended is spared, however many started after it: somebody may be about to read its result.
+func TestPruneSparesWhatHasJustEnded(t *testing.T) {
+	state := t.TempDir()
+	first, lock, err := createApp(state, time.Unix(1, 0)) // the oldest by its start
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(first.file(resultFile), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock.Close()
+	for i := range keptFailures + 3 {
+		_, lock, err := createApp(state, time.Unix(int64(1000+i), 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock.Close()
+	}
+	prune(state)
+	if _, err := os.Stat(first.file(resultFile)); err != nil {
+		t.Errorf("the result of an application that has just ended: %v", err)
+	}
+	past := time.Now().Add(-2 * justEnded)
+	if err := os.Chtimes(first.file(resultFile), past, past); err != nil {
+		t.Fatal(err)
+	}
+	prune(state)
+	if _, err := os.Stat(first.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the oldest application that ended a while ago: %v, want it gone", err)
 	}
 }
 
