@@ -3,4 +3,4 @@
 // presence and defaults matter to Hadoop.
 package hadooppb
 
-//go:generate go run ./protogen
+//go:generate go run ../../protogen hadoop_common.proto hadoop_yarn.proto

@@ -1,30 +1,33 @@
-// Command protogen generates package ctlpb from ctl.proto.
-// It parses the file itself and runs the plugins that go.mod pins, so that no protoc need be installed.
-// Run it by `go generate ./internal/ctl`.
+// Command protogen generates Go code from .proto files.
+// It parses them itself and runs the plugins that go.mod pins, so that no protoc need be installed.
+// Run it by `go generate`, in the directory of the files:
+//
+//	go run ../protogen [-out DIR] [-plugins protoc-gen-go,protoc-gen-go-grpc] FILE.proto…    # dependencies first
 package main
 
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/protoutil"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// source is the file to generate from, in the directory that go generate runs in.
-const source = "ctl.proto"
-
 func main() {
-	files, err := generate(context.Background(), ".")
+	out := flag.String("out", ".", "directory to write to")
+	plugins := flag.String("plugins", "protoc-gen-go", "plugins to run, comma-separated")
+	flag.Parse()
+	files, err := generate(context.Background(), ".", strings.Split(*plugins, ","), flag.Args())
 	if err == nil {
-		err = write("ctlpb", files)
+		err = write(*out, files)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "protogen:", err)
@@ -32,14 +35,14 @@ func main() {
 	}
 }
 
-// generate returns the generated files by base name. dir is where ctl.proto is, inside the module.
-func generate(ctx context.Context, dir string) (map[string][]byte, error) {
-	req, err := request(ctx, dir)
+// generate returns the generated files by base name. dir is where the sources are, inside the module.
+func generate(ctx context.Context, dir string, plugins, sources []string) (map[string][]byte, error) {
+	req, err := request(ctx, dir, sources)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{}
-	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc"} {
+	for _, plugin := range plugins {
 		if err := run(ctx, dir, plugin, req, files); err != nil {
 			return nil, err
 		}
@@ -48,20 +51,19 @@ func generate(ctx context.Context, dir string) (map[string][]byte, error) {
 }
 
 // request is what protoc would send a plugin.
-func request(ctx context.Context, dir string) ([]byte, error) {
+func request(ctx context.Context, dir string, sources []string) ([]byte, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{dir}},
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
-	fds, err := compiler.Compile(ctx, source)
+	fds, err := compiler.Compile(ctx, sources...)
 	if err != nil {
-		return nil, fmt.Errorf("cannot parse %s: %w", source, err)
+		return nil, fmt.Errorf("cannot parse %v: %w", sources, err)
 	}
-	req := &pluginpb.CodeGeneratorRequest{
-		FileToGenerate: []string{source},
-		ProtoFile:      []*descriptorpb.FileDescriptorProto{protoutil.ProtoFromFileDescriptor(fds[0])},
-		// The version that protoc would give is written into the output's header: a fixed one keeps it stable.
-		CompilerVersion: &pluginpb.Version{Major: proto.Int32(1)},
+	// The version that protoc would give is written into the output's header: a fixed one keeps it stable.
+	req := &pluginpb.CodeGeneratorRequest{FileToGenerate: sources, CompilerVersion: &pluginpb.Version{Major: proto.Int32(1)}}
+	for _, fd := range fds {
+		req.ProtoFile = append(req.ProtoFile, protoutil.ProtoFromFileDescriptor(fd))
 	}
 	return proto.Marshal(req)
 }
