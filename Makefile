@@ -61,8 +61,8 @@ needs: ## install what the tests need (as root on Debian), or say what to instal
 generate: ## generated code and documents
 	$(GO) generate ./...
 
-fuzz: ## every fuzz target for ten seconds
-	@packaging/ci/fuzz.sh 10s
+fuzz: ## every fuzz target for 200,000 inputs
+	@packaging/ci/fuzz.sh 200000x
 
 clean:
 	rm -rf bin out
