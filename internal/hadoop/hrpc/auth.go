@@ -1,6 +1,7 @@
 package hrpc
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -14,10 +15,17 @@ import (
 type Authenticator interface {
 	// Method is the name that servers offer it by, such as TOKEN.
 	Method() string
-	// Begin answers a server's offer. allowed lists the qualities of protection that will do, any if it is empty.
-	Begin(offer *pb.RpcSaslProto_SaslAuth, allowed []string) (first []byte, e Exchange, err error)
+	// Begin answers a server's offer. It may have to ask a third party first, for as long as ctx allows.
+	Begin(ctx context.Context, offer Offer) (first []byte, e Exchange, err error)
 	// User is the user to name after the proof; "" if the proof says it.
 	User() string
+}
+
+// Offer is how a server wants to be proven to.
+type Offer struct {
+	Server  string                    // its address, host:port
+	Auth    *pb.RpcSaslProto_SaslAuth // what it said
+	Allowed []string                  // qualities of protection that will do for us; empty: any
 }
 
 // Exchange is an authentication under way on one connection.
@@ -43,9 +51,7 @@ type simple string
 func (simple) Method() string { return "SIMPLE" }
 func (s simple) User() string { return string(s) }
 
-func (simple) Begin(*pb.RpcSaslProto_SaslAuth, []string) ([]byte, Exchange, error) {
-	return nil, nil, nil
-}
+func (simple) Begin(context.Context, Offer) ([]byte, Exchange, error) { return nil, nil, nil }
 
 // ByToken authenticates by a token that the service or its master issued.
 func ByToken(t token.Token) Authenticator { return byToken{t} }
@@ -55,7 +61,8 @@ type byToken struct{ t token.Token }
 func (byToken) Method() string { return "TOKEN" }
 func (byToken) User() string   { return "" }
 
-func (a byToken) Begin(offer *pb.RpcSaslProto_SaslAuth, allowed []string) ([]byte, Exchange, error) {
+func (a byToken) Begin(_ context.Context, o Offer) ([]byte, Exchange, error) {
+	offer := o.Auth
 	if offer.Challenge == nil {
 		return nil, nil, errors.New("the server sent no challenge for DIGEST-MD5")
 	}
@@ -67,7 +74,7 @@ func (a byToken) Begin(offer *pb.RpcSaslProto_SaslAuth, allowed []string) ([]byt
 	rand.Read(nonce[:])
 	b64 := base64.StdEncoding.EncodeToString
 	uri := offer.GetProtocol() + "/" + offer.GetServerId()
-	resp, s, err := digest.Respond(c, b64(a.t.Identifier), b64(a.t.Password), uri, b64(nonce[:]), allowed)
+	resp, s, err := digest.Respond(c, b64(a.t.Identifier), b64(a.t.Password), uri, b64(nonce[:]), o.Allowed)
 	if err != nil {
 		return nil, nil, err
 	}

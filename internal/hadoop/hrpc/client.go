@@ -344,7 +344,9 @@ func (c *Client) open(addr string, auth []Authenticator) (*conn, error) {
 		nc.Close()
 		return nil, &ConnError{Addr: addr, Err: err}
 	}
-	layer, err := login(nc, addr, c.cfg.Protocol, auth, c.cfg.Protection, c.cfg.MaxResponse)
+	hctx, done := context.WithTimeout(c.life, c.cfg.HandshakeTimeout)
+	defer done()
+	layer, err := login(hctx, nc, addr, c.cfg.Protocol, auth, c.cfg.Protection, c.cfg.MaxResponse)
 	if err == nil {
 		err = nc.SetDeadline(time.Time{})
 	}

@@ -198,7 +198,7 @@ type other struct{}
 
 func (other) Method() string { return "KERBEROS" }
 func (other) User() string   { return "" }
-func (other) Begin(*pb.RpcSaslProto_SaslAuth, []string) ([]byte, hrpc.Exchange, error) {
+func (other) Begin(context.Context, hrpc.Offer) ([]byte, hrpc.Exchange, error) {
 	return nil, nil, errors.New("not to be begun")
 }
 

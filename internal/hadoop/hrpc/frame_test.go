@@ -109,7 +109,7 @@ func FuzzLogin(f *testing.F) {
 	f.Add(binary.BigEndian.AppendUint32(nil, 0))
 	auths := []Authenticator{ByToken(token.Token{Identifier: []byte("i"), Password: []byte("p")})}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := login(script{Reader: bytes.NewReader(b)}, "a", "p", auths, nil, 1<<16); err == nil {
+		if _, err := login(t.Context(), script{Reader: bytes.NewReader(b)}, "a", "p", auths, nil, 1<<16); err == nil {
 			t.Error("a server that does not know the password is accepted")
 		}
 	})

@@ -1,6 +1,7 @@
 package hrpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -11,8 +12,8 @@ import (
 	pb "github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
 )
 
-// login authenticates on a fresh connection and sends its context. The connection has a deadline.
-func login(nc net.Conn, addr, protocol string, auths []Authenticator, allowed []string, limit int) (Layer, error) {
+// login authenticates on a fresh connection and sends its context. The connection has a deadline; ctx bounds what an Authenticator does beside it.
+func login(ctx context.Context, nc net.Conn, addr, protocol string, auths []Authenticator, allowed []string, limit int) (Layer, error) {
 	h := &handshake{nc: nc, addr: addr, limit: limit}
 	sasl := false
 	for _, a := range auths {
@@ -24,7 +25,7 @@ func login(nc net.Conn, addr, protocol string, auths []Authenticator, allowed []
 	if !sasl {
 		return nil, h.context(preamble(authNone), protocol, auths[0].User(), nil)
 	}
-	who, layer, err := h.sasl(auths, allowed)
+	who, layer, err := h.sasl(ctx, auths, allowed)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (h *handshake) receive() (*pb.RpcSaslProto, error) {
 }
 
 // sasl negotiates and carries out an authentication.
-func (h *handshake) sasl(auths []Authenticator, allowed []string) (Authenticator, Layer, error) {
+func (h *handshake) sasl(ctx context.Context, auths []Authenticator, allowed []string) (Authenticator, Layer, error) {
 	if err := h.send(preamble(authSASL), &pb.RpcSaslProto{State: pb.RpcSaslProto_NEGOTIATE.Enum()}); err != nil {
 		return nil, nil, err
 	}
@@ -130,7 +131,7 @@ func (h *handshake) sasl(auths []Authenticator, allowed []string) (Authenticator
 	if err != nil {
 		return nil, nil, &AuthError{h.addr, err}
 	}
-	first, ex, err := a.Begin(offer, allowed)
+	first, ex, err := a.Begin(ctx, Offer{Server: h.addr, Auth: offer, Allowed: allowed})
 	if err != nil {
 		return nil, nil, &AuthError{h.addr, err}
 	}
