@@ -1344,6 +1344,207 @@ func (SchedulerResourceTypes) EnumDescriptor() ([]byte, []int) {
 	return file_hadoop_yarn_proto_rawDescGZIP(), []int{21}
 }
 
+type ApplicationsRequestScopeProto int32
+
+const (
+	ApplicationsRequestScopeProto_ALL      ApplicationsRequestScopeProto = 0
+	ApplicationsRequestScopeProto_VIEWABLE ApplicationsRequestScopeProto = 1
+	ApplicationsRequestScopeProto_OWN      ApplicationsRequestScopeProto = 2
+)
+
+// Enum value maps for ApplicationsRequestScopeProto.
+var (
+	ApplicationsRequestScopeProto_name = map[int32]string{
+		0: "ALL",
+		1: "VIEWABLE",
+		2: "OWN",
+	}
+	ApplicationsRequestScopeProto_value = map[string]int32{
+		"ALL":      0,
+		"VIEWABLE": 1,
+		"OWN":      2,
+	}
+)
+
+func (x ApplicationsRequestScopeProto) Enum() *ApplicationsRequestScopeProto {
+	p := new(ApplicationsRequestScopeProto)
+	*p = x
+	return p
+}
+
+func (x ApplicationsRequestScopeProto) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ApplicationsRequestScopeProto) Descriptor() protoreflect.EnumDescriptor {
+	return file_hadoop_yarn_proto_enumTypes[22].Descriptor()
+}
+
+func (ApplicationsRequestScopeProto) Type() protoreflect.EnumType {
+	return &file_hadoop_yarn_proto_enumTypes[22]
+}
+
+func (x ApplicationsRequestScopeProto) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Do not use.
+func (x *ApplicationsRequestScopeProto) UnmarshalJSON(b []byte) error {
+	num, err := protoimpl.X.UnmarshalJSONEnum(x.Descriptor(), b)
+	if err != nil {
+		return err
+	}
+	*x = ApplicationsRequestScopeProto(num)
+	return nil
+}
+
+// Deprecated: Use ApplicationsRequestScopeProto.Descriptor instead.
+func (ApplicationsRequestScopeProto) EnumDescriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{22}
+}
+
+type QueueStateProto int32
+
+const (
+	QueueStateProto_Q_STOPPED  QueueStateProto = 1
+	QueueStateProto_Q_RUNNING  QueueStateProto = 2
+	QueueStateProto_Q_DRAINING QueueStateProto = 3
+)
+
+// Enum value maps for QueueStateProto.
+var (
+	QueueStateProto_name = map[int32]string{
+		1: "Q_STOPPED",
+		2: "Q_RUNNING",
+		3: "Q_DRAINING",
+	}
+	QueueStateProto_value = map[string]int32{
+		"Q_STOPPED":  1,
+		"Q_RUNNING":  2,
+		"Q_DRAINING": 3,
+	}
+)
+
+func (x QueueStateProto) Enum() *QueueStateProto {
+	p := new(QueueStateProto)
+	*p = x
+	return p
+}
+
+func (x QueueStateProto) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (QueueStateProto) Descriptor() protoreflect.EnumDescriptor {
+	return file_hadoop_yarn_proto_enumTypes[23].Descriptor()
+}
+
+func (QueueStateProto) Type() protoreflect.EnumType {
+	return &file_hadoop_yarn_proto_enumTypes[23]
+}
+
+func (x QueueStateProto) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Do not use.
+func (x *QueueStateProto) UnmarshalJSON(b []byte) error {
+	num, err := protoimpl.X.UnmarshalJSONEnum(x.Descriptor(), b)
+	if err != nil {
+		return err
+	}
+	*x = QueueStateProto(num)
+	return nil
+}
+
+// Deprecated: Use QueueStateProto.Descriptor instead.
+func (QueueStateProto) EnumDescriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{23}
+}
+
+type YarnApplicationAttemptStateProto int32
+
+const (
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_NEW              YarnApplicationAttemptStateProto = 1
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_SUBMITTED        YarnApplicationAttemptStateProto = 2
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_SCHEDULED        YarnApplicationAttemptStateProto = 3
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_ALLOCATED_SAVING YarnApplicationAttemptStateProto = 4
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_ALLOCATED        YarnApplicationAttemptStateProto = 5
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_LAUNCHED         YarnApplicationAttemptStateProto = 6
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_FAILED           YarnApplicationAttemptStateProto = 7
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_RUNNING          YarnApplicationAttemptStateProto = 8
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_FINISHING        YarnApplicationAttemptStateProto = 9
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_FINISHED         YarnApplicationAttemptStateProto = 10
+	YarnApplicationAttemptStateProto_APP_ATTEMPT_KILLED           YarnApplicationAttemptStateProto = 11
+)
+
+// Enum value maps for YarnApplicationAttemptStateProto.
+var (
+	YarnApplicationAttemptStateProto_name = map[int32]string{
+		1:  "APP_ATTEMPT_NEW",
+		2:  "APP_ATTEMPT_SUBMITTED",
+		3:  "APP_ATTEMPT_SCHEDULED",
+		4:  "APP_ATTEMPT_ALLOCATED_SAVING",
+		5:  "APP_ATTEMPT_ALLOCATED",
+		6:  "APP_ATTEMPT_LAUNCHED",
+		7:  "APP_ATTEMPT_FAILED",
+		8:  "APP_ATTEMPT_RUNNING",
+		9:  "APP_ATTEMPT_FINISHING",
+		10: "APP_ATTEMPT_FINISHED",
+		11: "APP_ATTEMPT_KILLED",
+	}
+	YarnApplicationAttemptStateProto_value = map[string]int32{
+		"APP_ATTEMPT_NEW":              1,
+		"APP_ATTEMPT_SUBMITTED":        2,
+		"APP_ATTEMPT_SCHEDULED":        3,
+		"APP_ATTEMPT_ALLOCATED_SAVING": 4,
+		"APP_ATTEMPT_ALLOCATED":        5,
+		"APP_ATTEMPT_LAUNCHED":         6,
+		"APP_ATTEMPT_FAILED":           7,
+		"APP_ATTEMPT_RUNNING":          8,
+		"APP_ATTEMPT_FINISHING":        9,
+		"APP_ATTEMPT_FINISHED":         10,
+		"APP_ATTEMPT_KILLED":           11,
+	}
+)
+
+func (x YarnApplicationAttemptStateProto) Enum() *YarnApplicationAttemptStateProto {
+	p := new(YarnApplicationAttemptStateProto)
+	*p = x
+	return p
+}
+
+func (x YarnApplicationAttemptStateProto) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (YarnApplicationAttemptStateProto) Descriptor() protoreflect.EnumDescriptor {
+	return file_hadoop_yarn_proto_enumTypes[24].Descriptor()
+}
+
+func (YarnApplicationAttemptStateProto) Type() protoreflect.EnumType {
+	return &file_hadoop_yarn_proto_enumTypes[24]
+}
+
+func (x YarnApplicationAttemptStateProto) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Do not use.
+func (x *YarnApplicationAttemptStateProto) UnmarshalJSON(b []byte) error {
+	num, err := protoimpl.X.UnmarshalJSONEnum(x.Descriptor(), b)
+	if err != nil {
+		return err
+	}
+	*x = YarnApplicationAttemptStateProto(num)
+	return nil
+}
+
+// Deprecated: Use YarnApplicationAttemptStateProto.Descriptor instead.
+func (YarnApplicationAttemptStateProto) EnumDescriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{24}
+}
+
 type PlacementConstraintTargetProto_TargetType int32
 
 const (
@@ -1377,11 +1578,11 @@ func (x PlacementConstraintTargetProto_TargetType) String() string {
 }
 
 func (PlacementConstraintTargetProto_TargetType) Descriptor() protoreflect.EnumDescriptor {
-	return file_hadoop_yarn_proto_enumTypes[22].Descriptor()
+	return file_hadoop_yarn_proto_enumTypes[25].Descriptor()
 }
 
 func (PlacementConstraintTargetProto_TargetType) Type() protoreflect.EnumType {
-	return &file_hadoop_yarn_proto_enumTypes[22]
+	return &file_hadoop_yarn_proto_enumTypes[25]
 }
 
 func (x PlacementConstraintTargetProto_TargetType) Number() protoreflect.EnumNumber {
@@ -1433,11 +1634,11 @@ func (x TimedPlacementConstraintProto_DelayUnit) String() string {
 }
 
 func (TimedPlacementConstraintProto_DelayUnit) Descriptor() protoreflect.EnumDescriptor {
-	return file_hadoop_yarn_proto_enumTypes[23].Descriptor()
+	return file_hadoop_yarn_proto_enumTypes[26].Descriptor()
 }
 
 func (TimedPlacementConstraintProto_DelayUnit) Type() protoreflect.EnumType {
-	return &file_hadoop_yarn_proto_enumTypes[23]
+	return &file_hadoop_yarn_proto_enumTypes[26]
 }
 
 func (x TimedPlacementConstraintProto_DelayUnit) Number() protoreflect.EnumNumber {
@@ -1492,11 +1693,11 @@ func (x CompositePlacementConstraintProto_CompositeType) String() string {
 }
 
 func (CompositePlacementConstraintProto_CompositeType) Descriptor() protoreflect.EnumDescriptor {
-	return file_hadoop_yarn_proto_enumTypes[24].Descriptor()
+	return file_hadoop_yarn_proto_enumTypes[27].Descriptor()
 }
 
 func (CompositePlacementConstraintProto_CompositeType) Type() protoreflect.EnumType {
-	return &file_hadoop_yarn_proto_enumTypes[24]
+	return &file_hadoop_yarn_proto_enumTypes[27]
 }
 
 func (x CompositePlacementConstraintProto_CompositeType) Number() protoreflect.EnumNumber {
@@ -7524,6 +7725,2167 @@ func (x *GetContainerStatusesResponseProto) GetFailedRequests() []*ContainerExce
 	return nil
 }
 
+type GetClusterMetricsRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetClusterMetricsRequestProto) Reset() {
+	*x = GetClusterMetricsRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterMetricsRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterMetricsRequestProto) ProtoMessage() {}
+
+func (x *GetClusterMetricsRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterMetricsRequestProto.ProtoReflect.Descriptor instead.
+func (*GetClusterMetricsRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{87}
+}
+
+type YarnClusterMetricsProto struct {
+	state                 protoimpl.MessageState `protogen:"open.v1"`
+	NumNodeManagers       *int32                 `protobuf:"varint,1,opt,name=num_node_managers,json=numNodeManagers" json:"num_node_managers,omitempty"`
+	NumDecommissionedNms  *int32                 `protobuf:"varint,2,opt,name=num_decommissioned_nms,json=numDecommissionedNms" json:"num_decommissioned_nms,omitempty"`
+	NumActiveNms          *int32                 `protobuf:"varint,3,opt,name=num_active_nms,json=numActiveNms" json:"num_active_nms,omitempty"`
+	NumLostNms            *int32                 `protobuf:"varint,4,opt,name=num_lost_nms,json=numLostNms" json:"num_lost_nms,omitempty"`
+	NumUnhealthyNms       *int32                 `protobuf:"varint,5,opt,name=num_unhealthy_nms,json=numUnhealthyNms" json:"num_unhealthy_nms,omitempty"`
+	NumRebootedNms        *int32                 `protobuf:"varint,6,opt,name=num_rebooted_nms,json=numRebootedNms" json:"num_rebooted_nms,omitempty"`
+	NumDecommissioningNms *int32                 `protobuf:"varint,7,opt,name=num_decommissioning_nms,json=numDecommissioningNms" json:"num_decommissioning_nms,omitempty"`
+	NumShutdownNms        *int32                 `protobuf:"varint,8,opt,name=num_shutdown_nms,json=numShutdownNms" json:"num_shutdown_nms,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *YarnClusterMetricsProto) Reset() {
+	*x = YarnClusterMetricsProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[88]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *YarnClusterMetricsProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*YarnClusterMetricsProto) ProtoMessage() {}
+
+func (x *YarnClusterMetricsProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[88]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use YarnClusterMetricsProto.ProtoReflect.Descriptor instead.
+func (*YarnClusterMetricsProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{88}
+}
+
+func (x *YarnClusterMetricsProto) GetNumNodeManagers() int32 {
+	if x != nil && x.NumNodeManagers != nil {
+		return *x.NumNodeManagers
+	}
+	return 0
+}
+
+func (x *YarnClusterMetricsProto) GetNumDecommissionedNms() int32 {
+	if x != nil && x.NumDecommissionedNms != nil {
+		return *x.NumDecommissionedNms
+	}
+	return 0
+}
+
+func (x *YarnClusterMetricsProto) GetNumActiveNms() int32 {
+	if x != nil && x.NumActiveNms != nil {
+		return *x.NumActiveNms
+	}
+	return 0
+}
+
+func (x *YarnClusterMetricsProto) GetNumLostNms() int32 {
+	if x != nil && x.NumLostNms != nil {
+		return *x.NumLostNms
+	}
+	return 0
+}
+
+func (x *YarnClusterMetricsProto) GetNumUnhealthyNms() int32 {
+	if x != nil && x.NumUnhealthyNms != nil {
+		return *x.NumUnhealthyNms
+	}
+	return 0
+}
+
+func (x *YarnClusterMetricsProto) GetNumRebootedNms() int32 {
+	if x != nil && x.NumRebootedNms != nil {
+		return *x.NumRebootedNms
+	}
+	return 0
+}
+
+func (x *YarnClusterMetricsProto) GetNumDecommissioningNms() int32 {
+	if x != nil && x.NumDecommissioningNms != nil {
+		return *x.NumDecommissioningNms
+	}
+	return 0
+}
+
+func (x *YarnClusterMetricsProto) GetNumShutdownNms() int32 {
+	if x != nil && x.NumShutdownNms != nil {
+		return *x.NumShutdownNms
+	}
+	return 0
+}
+
+type GetClusterMetricsResponseProto struct {
+	state          protoimpl.MessageState   `protogen:"open.v1"`
+	ClusterMetrics *YarnClusterMetricsProto `protobuf:"bytes,1,opt,name=cluster_metrics,json=clusterMetrics" json:"cluster_metrics,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetClusterMetricsResponseProto) Reset() {
+	*x = GetClusterMetricsResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[89]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterMetricsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterMetricsResponseProto) ProtoMessage() {}
+
+func (x *GetClusterMetricsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[89]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterMetricsResponseProto.ProtoReflect.Descriptor instead.
+func (*GetClusterMetricsResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{89}
+}
+
+func (x *GetClusterMetricsResponseProto) GetClusterMetrics() *YarnClusterMetricsProto {
+	if x != nil {
+		return x.ClusterMetrics
+	}
+	return nil
+}
+
+type GetApplicationsRequestProto struct {
+	state             protoimpl.MessageState         `protogen:"open.v1"`
+	ApplicationTypes  []string                       `protobuf:"bytes,1,rep,name=application_types,json=applicationTypes" json:"application_types,omitempty"`
+	ApplicationStates []YarnApplicationStateProto    `protobuf:"varint,2,rep,name=application_states,json=applicationStates,enum=heddle.hadoop.YarnApplicationStateProto" json:"application_states,omitempty"`
+	Users             []string                       `protobuf:"bytes,3,rep,name=users" json:"users,omitempty"`
+	Queues            []string                       `protobuf:"bytes,4,rep,name=queues" json:"queues,omitempty"`
+	Limit             *int64                         `protobuf:"varint,5,opt,name=limit" json:"limit,omitempty"`
+	StartBegin        *int64                         `protobuf:"varint,6,opt,name=start_begin,json=startBegin" json:"start_begin,omitempty"`
+	StartEnd          *int64                         `protobuf:"varint,7,opt,name=start_end,json=startEnd" json:"start_end,omitempty"`
+	FinishBegin       *int64                         `protobuf:"varint,8,opt,name=finish_begin,json=finishBegin" json:"finish_begin,omitempty"`
+	FinishEnd         *int64                         `protobuf:"varint,9,opt,name=finish_end,json=finishEnd" json:"finish_end,omitempty"`
+	ApplicationTags   []string                       `protobuf:"bytes,10,rep,name=applicationTags" json:"applicationTags,omitempty"`
+	Scope             *ApplicationsRequestScopeProto `protobuf:"varint,11,opt,name=scope,enum=heddle.hadoop.ApplicationsRequestScopeProto,def=0" json:"scope,omitempty"`
+	Name              *string                        `protobuf:"bytes,12,opt,name=name" json:"name,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+// Default values for GetApplicationsRequestProto fields.
+const (
+	Default_GetApplicationsRequestProto_Scope = ApplicationsRequestScopeProto_ALL
+)
+
+func (x *GetApplicationsRequestProto) Reset() {
+	*x = GetApplicationsRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetApplicationsRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetApplicationsRequestProto) ProtoMessage() {}
+
+func (x *GetApplicationsRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetApplicationsRequestProto.ProtoReflect.Descriptor instead.
+func (*GetApplicationsRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *GetApplicationsRequestProto) GetApplicationTypes() []string {
+	if x != nil {
+		return x.ApplicationTypes
+	}
+	return nil
+}
+
+func (x *GetApplicationsRequestProto) GetApplicationStates() []YarnApplicationStateProto {
+	if x != nil {
+		return x.ApplicationStates
+	}
+	return nil
+}
+
+func (x *GetApplicationsRequestProto) GetUsers() []string {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+func (x *GetApplicationsRequestProto) GetQueues() []string {
+	if x != nil {
+		return x.Queues
+	}
+	return nil
+}
+
+func (x *GetApplicationsRequestProto) GetLimit() int64 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *GetApplicationsRequestProto) GetStartBegin() int64 {
+	if x != nil && x.StartBegin != nil {
+		return *x.StartBegin
+	}
+	return 0
+}
+
+func (x *GetApplicationsRequestProto) GetStartEnd() int64 {
+	if x != nil && x.StartEnd != nil {
+		return *x.StartEnd
+	}
+	return 0
+}
+
+func (x *GetApplicationsRequestProto) GetFinishBegin() int64 {
+	if x != nil && x.FinishBegin != nil {
+		return *x.FinishBegin
+	}
+	return 0
+}
+
+func (x *GetApplicationsRequestProto) GetFinishEnd() int64 {
+	if x != nil && x.FinishEnd != nil {
+		return *x.FinishEnd
+	}
+	return 0
+}
+
+func (x *GetApplicationsRequestProto) GetApplicationTags() []string {
+	if x != nil {
+		return x.ApplicationTags
+	}
+	return nil
+}
+
+func (x *GetApplicationsRequestProto) GetScope() ApplicationsRequestScopeProto {
+	if x != nil && x.Scope != nil {
+		return *x.Scope
+	}
+	return Default_GetApplicationsRequestProto_Scope
+}
+
+func (x *GetApplicationsRequestProto) GetName() string {
+	if x != nil && x.Name != nil {
+		return *x.Name
+	}
+	return ""
+}
+
+type GetApplicationsResponseProto struct {
+	state         protoimpl.MessageState    `protogen:"open.v1"`
+	Applications  []*ApplicationReportProto `protobuf:"bytes,1,rep,name=applications" json:"applications,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetApplicationsResponseProto) Reset() {
+	*x = GetApplicationsResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetApplicationsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetApplicationsResponseProto) ProtoMessage() {}
+
+func (x *GetApplicationsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetApplicationsResponseProto.ProtoReflect.Descriptor instead.
+func (*GetApplicationsResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *GetApplicationsResponseProto) GetApplications() []*ApplicationReportProto {
+	if x != nil {
+		return x.Applications
+	}
+	return nil
+}
+
+type GetClusterNodesRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NodeStates    []NodeStateProto       `protobuf:"varint,1,rep,name=nodeStates,enum=heddle.hadoop.NodeStateProto" json:"nodeStates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetClusterNodesRequestProto) Reset() {
+	*x = GetClusterNodesRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterNodesRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterNodesRequestProto) ProtoMessage() {}
+
+func (x *GetClusterNodesRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterNodesRequestProto.ProtoReflect.Descriptor instead.
+func (*GetClusterNodesRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *GetClusterNodesRequestProto) GetNodeStates() []NodeStateProto {
+	if x != nil {
+		return x.NodeStates
+	}
+	return nil
+}
+
+type GetClusterNodesResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NodeReports   []*NodeReportProto     `protobuf:"bytes,1,rep,name=nodeReports" json:"nodeReports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetClusterNodesResponseProto) Reset() {
+	*x = GetClusterNodesResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterNodesResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterNodesResponseProto) ProtoMessage() {}
+
+func (x *GetClusterNodesResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterNodesResponseProto.ProtoReflect.Descriptor instead.
+func (*GetClusterNodesResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *GetClusterNodesResponseProto) GetNodeReports() []*NodeReportProto {
+	if x != nil {
+		return x.NodeReports
+	}
+	return nil
+}
+
+type GetQueueInfoRequestProto struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	QueueName           *string                `protobuf:"bytes,1,opt,name=queueName" json:"queueName,omitempty"`
+	IncludeApplications *bool                  `protobuf:"varint,2,opt,name=includeApplications" json:"includeApplications,omitempty"`
+	IncludeChildQueues  *bool                  `protobuf:"varint,3,opt,name=includeChildQueues" json:"includeChildQueues,omitempty"`
+	Recursive           *bool                  `protobuf:"varint,4,opt,name=recursive" json:"recursive,omitempty"`
+	SubClusterId        *string                `protobuf:"bytes,5,opt,name=subClusterId" json:"subClusterId,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *GetQueueInfoRequestProto) Reset() {
+	*x = GetQueueInfoRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetQueueInfoRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetQueueInfoRequestProto) ProtoMessage() {}
+
+func (x *GetQueueInfoRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetQueueInfoRequestProto.ProtoReflect.Descriptor instead.
+func (*GetQueueInfoRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *GetQueueInfoRequestProto) GetQueueName() string {
+	if x != nil && x.QueueName != nil {
+		return *x.QueueName
+	}
+	return ""
+}
+
+func (x *GetQueueInfoRequestProto) GetIncludeApplications() bool {
+	if x != nil && x.IncludeApplications != nil {
+		return *x.IncludeApplications
+	}
+	return false
+}
+
+func (x *GetQueueInfoRequestProto) GetIncludeChildQueues() bool {
+	if x != nil && x.IncludeChildQueues != nil {
+		return *x.IncludeChildQueues
+	}
+	return false
+}
+
+func (x *GetQueueInfoRequestProto) GetRecursive() bool {
+	if x != nil && x.Recursive != nil {
+		return *x.Recursive
+	}
+	return false
+}
+
+func (x *GetQueueInfoRequestProto) GetSubClusterId() string {
+	if x != nil && x.SubClusterId != nil {
+		return *x.SubClusterId
+	}
+	return ""
+}
+
+type QueueStatisticsProto struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	NumAppsSubmitted    *int64                 `protobuf:"varint,1,opt,name=numAppsSubmitted" json:"numAppsSubmitted,omitempty"`
+	NumAppsRunning      *int64                 `protobuf:"varint,2,opt,name=numAppsRunning" json:"numAppsRunning,omitempty"`
+	NumAppsPending      *int64                 `protobuf:"varint,3,opt,name=numAppsPending" json:"numAppsPending,omitempty"`
+	NumAppsCompleted    *int64                 `protobuf:"varint,4,opt,name=numAppsCompleted" json:"numAppsCompleted,omitempty"`
+	NumAppsKilled       *int64                 `protobuf:"varint,5,opt,name=numAppsKilled" json:"numAppsKilled,omitempty"`
+	NumAppsFailed       *int64                 `protobuf:"varint,6,opt,name=numAppsFailed" json:"numAppsFailed,omitempty"`
+	NumActiveUsers      *int64                 `protobuf:"varint,7,opt,name=numActiveUsers" json:"numActiveUsers,omitempty"`
+	AvailableMemoryMB   *int64                 `protobuf:"varint,8,opt,name=availableMemoryMB" json:"availableMemoryMB,omitempty"`
+	AllocatedMemoryMB   *int64                 `protobuf:"varint,9,opt,name=allocatedMemoryMB" json:"allocatedMemoryMB,omitempty"`
+	PendingMemoryMB     *int64                 `protobuf:"varint,10,opt,name=pendingMemoryMB" json:"pendingMemoryMB,omitempty"`
+	ReservedMemoryMB    *int64                 `protobuf:"varint,11,opt,name=reservedMemoryMB" json:"reservedMemoryMB,omitempty"`
+	AvailableVCores     *int64                 `protobuf:"varint,12,opt,name=availableVCores" json:"availableVCores,omitempty"`
+	AllocatedVCores     *int64                 `protobuf:"varint,13,opt,name=allocatedVCores" json:"allocatedVCores,omitempty"`
+	PendingVCores       *int64                 `protobuf:"varint,14,opt,name=pendingVCores" json:"pendingVCores,omitempty"`
+	ReservedVCores      *int64                 `protobuf:"varint,15,opt,name=reservedVCores" json:"reservedVCores,omitempty"`
+	AllocatedContainers *int64                 `protobuf:"varint,16,opt,name=allocatedContainers" json:"allocatedContainers,omitempty"`
+	PendingContainers   *int64                 `protobuf:"varint,17,opt,name=pendingContainers" json:"pendingContainers,omitempty"`
+	ReservedContainers  *int64                 `protobuf:"varint,18,opt,name=reservedContainers" json:"reservedContainers,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *QueueStatisticsProto) Reset() {
+	*x = QueueStatisticsProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueStatisticsProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueStatisticsProto) ProtoMessage() {}
+
+func (x *QueueStatisticsProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueStatisticsProto.ProtoReflect.Descriptor instead.
+func (*QueueStatisticsProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *QueueStatisticsProto) GetNumAppsSubmitted() int64 {
+	if x != nil && x.NumAppsSubmitted != nil {
+		return *x.NumAppsSubmitted
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetNumAppsRunning() int64 {
+	if x != nil && x.NumAppsRunning != nil {
+		return *x.NumAppsRunning
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetNumAppsPending() int64 {
+	if x != nil && x.NumAppsPending != nil {
+		return *x.NumAppsPending
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetNumAppsCompleted() int64 {
+	if x != nil && x.NumAppsCompleted != nil {
+		return *x.NumAppsCompleted
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetNumAppsKilled() int64 {
+	if x != nil && x.NumAppsKilled != nil {
+		return *x.NumAppsKilled
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetNumAppsFailed() int64 {
+	if x != nil && x.NumAppsFailed != nil {
+		return *x.NumAppsFailed
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetNumActiveUsers() int64 {
+	if x != nil && x.NumActiveUsers != nil {
+		return *x.NumActiveUsers
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetAvailableMemoryMB() int64 {
+	if x != nil && x.AvailableMemoryMB != nil {
+		return *x.AvailableMemoryMB
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetAllocatedMemoryMB() int64 {
+	if x != nil && x.AllocatedMemoryMB != nil {
+		return *x.AllocatedMemoryMB
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetPendingMemoryMB() int64 {
+	if x != nil && x.PendingMemoryMB != nil {
+		return *x.PendingMemoryMB
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetReservedMemoryMB() int64 {
+	if x != nil && x.ReservedMemoryMB != nil {
+		return *x.ReservedMemoryMB
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetAvailableVCores() int64 {
+	if x != nil && x.AvailableVCores != nil {
+		return *x.AvailableVCores
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetAllocatedVCores() int64 {
+	if x != nil && x.AllocatedVCores != nil {
+		return *x.AllocatedVCores
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetPendingVCores() int64 {
+	if x != nil && x.PendingVCores != nil {
+		return *x.PendingVCores
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetReservedVCores() int64 {
+	if x != nil && x.ReservedVCores != nil {
+		return *x.ReservedVCores
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetAllocatedContainers() int64 {
+	if x != nil && x.AllocatedContainers != nil {
+		return *x.AllocatedContainers
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetPendingContainers() int64 {
+	if x != nil && x.PendingContainers != nil {
+		return *x.PendingContainers
+	}
+	return 0
+}
+
+func (x *QueueStatisticsProto) GetReservedContainers() int64 {
+	if x != nil && x.ReservedContainers != nil {
+		return *x.ReservedContainers
+	}
+	return 0
+}
+
+type QueueConfigurationsProto struct {
+	state                 protoimpl.MessageState `protogen:"open.v1"`
+	Capacity              *float32               `protobuf:"fixed32,1,opt,name=capacity" json:"capacity,omitempty"`
+	AbsoluteCapacity      *float32               `protobuf:"fixed32,2,opt,name=absoluteCapacity" json:"absoluteCapacity,omitempty"`
+	MaxCapacity           *float32               `protobuf:"fixed32,3,opt,name=maxCapacity" json:"maxCapacity,omitempty"`
+	AbsoluteMaxCapacity   *float32               `protobuf:"fixed32,4,opt,name=absoluteMaxCapacity" json:"absoluteMaxCapacity,omitempty"`
+	MaxAMPercentage       *float32               `protobuf:"fixed32,5,opt,name=maxAMPercentage" json:"maxAMPercentage,omitempty"`
+	EffectiveMinCapacity  *ResourceProto         `protobuf:"bytes,6,opt,name=effectiveMinCapacity" json:"effectiveMinCapacity,omitempty"`
+	EffectiveMaxCapacity  *ResourceProto         `protobuf:"bytes,7,opt,name=effectiveMaxCapacity" json:"effectiveMaxCapacity,omitempty"`
+	ConfiguredMinCapacity *ResourceProto         `protobuf:"bytes,8,opt,name=configuredMinCapacity" json:"configuredMinCapacity,omitempty"`
+	ConfiguredMaxCapacity *ResourceProto         `protobuf:"bytes,9,opt,name=configuredMaxCapacity" json:"configuredMaxCapacity,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *QueueConfigurationsProto) Reset() {
+	*x = QueueConfigurationsProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueConfigurationsProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueConfigurationsProto) ProtoMessage() {}
+
+func (x *QueueConfigurationsProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueConfigurationsProto.ProtoReflect.Descriptor instead.
+func (*QueueConfigurationsProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{96}
+}
+
+func (x *QueueConfigurationsProto) GetCapacity() float32 {
+	if x != nil && x.Capacity != nil {
+		return *x.Capacity
+	}
+	return 0
+}
+
+func (x *QueueConfigurationsProto) GetAbsoluteCapacity() float32 {
+	if x != nil && x.AbsoluteCapacity != nil {
+		return *x.AbsoluteCapacity
+	}
+	return 0
+}
+
+func (x *QueueConfigurationsProto) GetMaxCapacity() float32 {
+	if x != nil && x.MaxCapacity != nil {
+		return *x.MaxCapacity
+	}
+	return 0
+}
+
+func (x *QueueConfigurationsProto) GetAbsoluteMaxCapacity() float32 {
+	if x != nil && x.AbsoluteMaxCapacity != nil {
+		return *x.AbsoluteMaxCapacity
+	}
+	return 0
+}
+
+func (x *QueueConfigurationsProto) GetMaxAMPercentage() float32 {
+	if x != nil && x.MaxAMPercentage != nil {
+		return *x.MaxAMPercentage
+	}
+	return 0
+}
+
+func (x *QueueConfigurationsProto) GetEffectiveMinCapacity() *ResourceProto {
+	if x != nil {
+		return x.EffectiveMinCapacity
+	}
+	return nil
+}
+
+func (x *QueueConfigurationsProto) GetEffectiveMaxCapacity() *ResourceProto {
+	if x != nil {
+		return x.EffectiveMaxCapacity
+	}
+	return nil
+}
+
+func (x *QueueConfigurationsProto) GetConfiguredMinCapacity() *ResourceProto {
+	if x != nil {
+		return x.ConfiguredMinCapacity
+	}
+	return nil
+}
+
+func (x *QueueConfigurationsProto) GetConfiguredMaxCapacity() *ResourceProto {
+	if x != nil {
+		return x.ConfiguredMaxCapacity
+	}
+	return nil
+}
+
+type QueueConfigurationsMapProto struct {
+	state               protoimpl.MessageState    `protogen:"open.v1"`
+	PartitionName       *string                   `protobuf:"bytes,1,req,name=partitionName" json:"partitionName,omitempty"`
+	QueueConfigurations *QueueConfigurationsProto `protobuf:"bytes,2,opt,name=queueConfigurations" json:"queueConfigurations,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *QueueConfigurationsMapProto) Reset() {
+	*x = QueueConfigurationsMapProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueConfigurationsMapProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueConfigurationsMapProto) ProtoMessage() {}
+
+func (x *QueueConfigurationsMapProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueConfigurationsMapProto.ProtoReflect.Descriptor instead.
+func (*QueueConfigurationsMapProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{97}
+}
+
+func (x *QueueConfigurationsMapProto) GetPartitionName() string {
+	if x != nil && x.PartitionName != nil {
+		return *x.PartitionName
+	}
+	return ""
+}
+
+func (x *QueueConfigurationsMapProto) GetQueueConfigurations() *QueueConfigurationsProto {
+	if x != nil {
+		return x.QueueConfigurations
+	}
+	return nil
+}
+
+type QueueInfoProto struct {
+	state                        protoimpl.MessageState         `protogen:"open.v1"`
+	QueueName                    *string                        `protobuf:"bytes,1,opt,name=queueName" json:"queueName,omitempty"`
+	Capacity                     *float32                       `protobuf:"fixed32,2,opt,name=capacity" json:"capacity,omitempty"`
+	MaximumCapacity              *float32                       `protobuf:"fixed32,3,opt,name=maximumCapacity" json:"maximumCapacity,omitempty"`
+	CurrentCapacity              *float32                       `protobuf:"fixed32,4,opt,name=currentCapacity" json:"currentCapacity,omitempty"`
+	State                        *QueueStateProto               `protobuf:"varint,5,opt,name=state,enum=heddle.hadoop.QueueStateProto" json:"state,omitempty"`
+	ChildQueues                  []*QueueInfoProto              `protobuf:"bytes,6,rep,name=childQueues" json:"childQueues,omitempty"`
+	Applications                 []*ApplicationReportProto      `protobuf:"bytes,7,rep,name=applications" json:"applications,omitempty"`
+	AccessibleNodeLabels         []string                       `protobuf:"bytes,8,rep,name=accessibleNodeLabels" json:"accessibleNodeLabels,omitempty"`
+	DefaultNodeLabelExpression   *string                        `protobuf:"bytes,9,opt,name=defaultNodeLabelExpression" json:"defaultNodeLabelExpression,omitempty"`
+	QueueStatistics              *QueueStatisticsProto          `protobuf:"bytes,10,opt,name=queueStatistics" json:"queueStatistics,omitempty"`
+	PreemptionDisabled           *bool                          `protobuf:"varint,11,opt,name=preemptionDisabled" json:"preemptionDisabled,omitempty"`
+	QueueConfigurationsMap       []*QueueConfigurationsMapProto `protobuf:"bytes,12,rep,name=queueConfigurationsMap" json:"queueConfigurationsMap,omitempty"`
+	IntraQueuePreemptionDisabled *bool                          `protobuf:"varint,13,opt,name=intraQueuePreemptionDisabled" json:"intraQueuePreemptionDisabled,omitempty"`
+	Weight                       *float32                       `protobuf:"fixed32,14,opt,name=weight" json:"weight,omitempty"`
+	QueuePath                    *string                        `protobuf:"bytes,15,opt,name=queuePath" json:"queuePath,omitempty"`
+	MaxParallelApps              *int32                         `protobuf:"varint,16,opt,name=maxParallelApps" json:"maxParallelApps,omitempty"`
+	SchedulerType                *string                        `protobuf:"bytes,17,opt,name=schedulerType" json:"schedulerType,omitempty"`
+	MinResourceVCore             *int32                         `protobuf:"varint,18,opt,name=minResourceVCore" json:"minResourceVCore,omitempty"`
+	MinResourceMemory            *int64                         `protobuf:"varint,19,opt,name=minResourceMemory" json:"minResourceMemory,omitempty"`
+	MaxResourceVCore             *int32                         `protobuf:"varint,20,opt,name=maxResourceVCore" json:"maxResourceVCore,omitempty"`
+	MaxResourceMemory            *int64                         `protobuf:"varint,21,opt,name=maxResourceMemory" json:"maxResourceMemory,omitempty"`
+	ReservedResourceVCore        *int32                         `protobuf:"varint,22,opt,name=reservedResourceVCore" json:"reservedResourceVCore,omitempty"`
+	ReservedResourceMemory       *int64                         `protobuf:"varint,23,opt,name=reservedResourceMemory" json:"reservedResourceMemory,omitempty"`
+	SteadyFairShareVCore         *int32                         `protobuf:"varint,24,opt,name=steadyFairShareVCore" json:"steadyFairShareVCore,omitempty"`
+	SteadyFairShareMemory        *int64                         `protobuf:"varint,25,opt,name=steadyFairShareMemory" json:"steadyFairShareMemory,omitempty"`
+	SubClusterId                 *string                        `protobuf:"bytes,26,opt,name=subClusterId" json:"subClusterId,omitempty"`
+	MaxRunningApp                *int32                         `protobuf:"varint,27,opt,name=maxRunningApp" json:"maxRunningApp,omitempty"`
+	unknownFields                protoimpl.UnknownFields
+	sizeCache                    protoimpl.SizeCache
+}
+
+func (x *QueueInfoProto) Reset() {
+	*x = QueueInfoProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[98]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueInfoProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueInfoProto) ProtoMessage() {}
+
+func (x *QueueInfoProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[98]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueInfoProto.ProtoReflect.Descriptor instead.
+func (*QueueInfoProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{98}
+}
+
+func (x *QueueInfoProto) GetQueueName() string {
+	if x != nil && x.QueueName != nil {
+		return *x.QueueName
+	}
+	return ""
+}
+
+func (x *QueueInfoProto) GetCapacity() float32 {
+	if x != nil && x.Capacity != nil {
+		return *x.Capacity
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetMaximumCapacity() float32 {
+	if x != nil && x.MaximumCapacity != nil {
+		return *x.MaximumCapacity
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetCurrentCapacity() float32 {
+	if x != nil && x.CurrentCapacity != nil {
+		return *x.CurrentCapacity
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetState() QueueStateProto {
+	if x != nil && x.State != nil {
+		return *x.State
+	}
+	return QueueStateProto_Q_STOPPED
+}
+
+func (x *QueueInfoProto) GetChildQueues() []*QueueInfoProto {
+	if x != nil {
+		return x.ChildQueues
+	}
+	return nil
+}
+
+func (x *QueueInfoProto) GetApplications() []*ApplicationReportProto {
+	if x != nil {
+		return x.Applications
+	}
+	return nil
+}
+
+func (x *QueueInfoProto) GetAccessibleNodeLabels() []string {
+	if x != nil {
+		return x.AccessibleNodeLabels
+	}
+	return nil
+}
+
+func (x *QueueInfoProto) GetDefaultNodeLabelExpression() string {
+	if x != nil && x.DefaultNodeLabelExpression != nil {
+		return *x.DefaultNodeLabelExpression
+	}
+	return ""
+}
+
+func (x *QueueInfoProto) GetQueueStatistics() *QueueStatisticsProto {
+	if x != nil {
+		return x.QueueStatistics
+	}
+	return nil
+}
+
+func (x *QueueInfoProto) GetPreemptionDisabled() bool {
+	if x != nil && x.PreemptionDisabled != nil {
+		return *x.PreemptionDisabled
+	}
+	return false
+}
+
+func (x *QueueInfoProto) GetQueueConfigurationsMap() []*QueueConfigurationsMapProto {
+	if x != nil {
+		return x.QueueConfigurationsMap
+	}
+	return nil
+}
+
+func (x *QueueInfoProto) GetIntraQueuePreemptionDisabled() bool {
+	if x != nil && x.IntraQueuePreemptionDisabled != nil {
+		return *x.IntraQueuePreemptionDisabled
+	}
+	return false
+}
+
+func (x *QueueInfoProto) GetWeight() float32 {
+	if x != nil && x.Weight != nil {
+		return *x.Weight
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetQueuePath() string {
+	if x != nil && x.QueuePath != nil {
+		return *x.QueuePath
+	}
+	return ""
+}
+
+func (x *QueueInfoProto) GetMaxParallelApps() int32 {
+	if x != nil && x.MaxParallelApps != nil {
+		return *x.MaxParallelApps
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetSchedulerType() string {
+	if x != nil && x.SchedulerType != nil {
+		return *x.SchedulerType
+	}
+	return ""
+}
+
+func (x *QueueInfoProto) GetMinResourceVCore() int32 {
+	if x != nil && x.MinResourceVCore != nil {
+		return *x.MinResourceVCore
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetMinResourceMemory() int64 {
+	if x != nil && x.MinResourceMemory != nil {
+		return *x.MinResourceMemory
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetMaxResourceVCore() int32 {
+	if x != nil && x.MaxResourceVCore != nil {
+		return *x.MaxResourceVCore
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetMaxResourceMemory() int64 {
+	if x != nil && x.MaxResourceMemory != nil {
+		return *x.MaxResourceMemory
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetReservedResourceVCore() int32 {
+	if x != nil && x.ReservedResourceVCore != nil {
+		return *x.ReservedResourceVCore
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetReservedResourceMemory() int64 {
+	if x != nil && x.ReservedResourceMemory != nil {
+		return *x.ReservedResourceMemory
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetSteadyFairShareVCore() int32 {
+	if x != nil && x.SteadyFairShareVCore != nil {
+		return *x.SteadyFairShareVCore
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetSteadyFairShareMemory() int64 {
+	if x != nil && x.SteadyFairShareMemory != nil {
+		return *x.SteadyFairShareMemory
+	}
+	return 0
+}
+
+func (x *QueueInfoProto) GetSubClusterId() string {
+	if x != nil && x.SubClusterId != nil {
+		return *x.SubClusterId
+	}
+	return ""
+}
+
+func (x *QueueInfoProto) GetMaxRunningApp() int32 {
+	if x != nil && x.MaxRunningApp != nil {
+		return *x.MaxRunningApp
+	}
+	return 0
+}
+
+type GetQueueInfoResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	QueueInfo     *QueueInfoProto        `protobuf:"bytes,1,opt,name=queueInfo" json:"queueInfo,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetQueueInfoResponseProto) Reset() {
+	*x = GetQueueInfoResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[99]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetQueueInfoResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetQueueInfoResponseProto) ProtoMessage() {}
+
+func (x *GetQueueInfoResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[99]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetQueueInfoResponseProto.ProtoReflect.Descriptor instead.
+func (*GetQueueInfoResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{99}
+}
+
+func (x *GetQueueInfoResponseProto) GetQueueInfo() *QueueInfoProto {
+	if x != nil {
+		return x.QueueInfo
+	}
+	return nil
+}
+
+type MoveApplicationAcrossQueuesRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ApplicationId *ApplicationIdProto    `protobuf:"bytes,1,req,name=application_id,json=applicationId" json:"application_id,omitempty"`
+	TargetQueue   *string                `protobuf:"bytes,2,req,name=target_queue,json=targetQueue" json:"target_queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveApplicationAcrossQueuesRequestProto) Reset() {
+	*x = MoveApplicationAcrossQueuesRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveApplicationAcrossQueuesRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveApplicationAcrossQueuesRequestProto) ProtoMessage() {}
+
+func (x *MoveApplicationAcrossQueuesRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveApplicationAcrossQueuesRequestProto.ProtoReflect.Descriptor instead.
+func (*MoveApplicationAcrossQueuesRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{100}
+}
+
+func (x *MoveApplicationAcrossQueuesRequestProto) GetApplicationId() *ApplicationIdProto {
+	if x != nil {
+		return x.ApplicationId
+	}
+	return nil
+}
+
+func (x *MoveApplicationAcrossQueuesRequestProto) GetTargetQueue() string {
+	if x != nil && x.TargetQueue != nil {
+		return *x.TargetQueue
+	}
+	return ""
+}
+
+type MoveApplicationAcrossQueuesResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveApplicationAcrossQueuesResponseProto) Reset() {
+	*x = MoveApplicationAcrossQueuesResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[101]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveApplicationAcrossQueuesResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveApplicationAcrossQueuesResponseProto) ProtoMessage() {}
+
+func (x *MoveApplicationAcrossQueuesResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[101]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveApplicationAcrossQueuesResponseProto.ProtoReflect.Descriptor instead.
+func (*MoveApplicationAcrossQueuesResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{101}
+}
+
+type UpdateApplicationPriorityRequestProto struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	ApplicationId       *ApplicationIdProto    `protobuf:"bytes,1,req,name=applicationId" json:"applicationId,omitempty"`
+	ApplicationPriority *PriorityProto         `protobuf:"bytes,2,req,name=applicationPriority" json:"applicationPriority,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *UpdateApplicationPriorityRequestProto) Reset() {
+	*x = UpdateApplicationPriorityRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[102]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateApplicationPriorityRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateApplicationPriorityRequestProto) ProtoMessage() {}
+
+func (x *UpdateApplicationPriorityRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[102]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateApplicationPriorityRequestProto.ProtoReflect.Descriptor instead.
+func (*UpdateApplicationPriorityRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{102}
+}
+
+func (x *UpdateApplicationPriorityRequestProto) GetApplicationId() *ApplicationIdProto {
+	if x != nil {
+		return x.ApplicationId
+	}
+	return nil
+}
+
+func (x *UpdateApplicationPriorityRequestProto) GetApplicationPriority() *PriorityProto {
+	if x != nil {
+		return x.ApplicationPriority
+	}
+	return nil
+}
+
+type UpdateApplicationPriorityResponseProto struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	ApplicationPriority *PriorityProto         `protobuf:"bytes,1,opt,name=applicationPriority" json:"applicationPriority,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *UpdateApplicationPriorityResponseProto) Reset() {
+	*x = UpdateApplicationPriorityResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[103]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateApplicationPriorityResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateApplicationPriorityResponseProto) ProtoMessage() {}
+
+func (x *UpdateApplicationPriorityResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[103]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateApplicationPriorityResponseProto.ProtoReflect.Descriptor instead.
+func (*UpdateApplicationPriorityResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{103}
+}
+
+func (x *UpdateApplicationPriorityResponseProto) GetApplicationPriority() *PriorityProto {
+	if x != nil {
+		return x.ApplicationPriority
+	}
+	return nil
+}
+
+type ApplicationUpdateTimeoutMapProto struct {
+	state                  protoimpl.MessageState       `protogen:"open.v1"`
+	ApplicationTimeoutType *ApplicationTimeoutTypeProto `protobuf:"varint,1,opt,name=application_timeout_type,json=applicationTimeoutType,enum=heddle.hadoop.ApplicationTimeoutTypeProto" json:"application_timeout_type,omitempty"`
+	ExpireTime             *string                      `protobuf:"bytes,2,opt,name=expire_time,json=expireTime" json:"expire_time,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *ApplicationUpdateTimeoutMapProto) Reset() {
+	*x = ApplicationUpdateTimeoutMapProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[104]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplicationUpdateTimeoutMapProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplicationUpdateTimeoutMapProto) ProtoMessage() {}
+
+func (x *ApplicationUpdateTimeoutMapProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[104]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplicationUpdateTimeoutMapProto.ProtoReflect.Descriptor instead.
+func (*ApplicationUpdateTimeoutMapProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{104}
+}
+
+func (x *ApplicationUpdateTimeoutMapProto) GetApplicationTimeoutType() ApplicationTimeoutTypeProto {
+	if x != nil && x.ApplicationTimeoutType != nil {
+		return *x.ApplicationTimeoutType
+	}
+	return ApplicationTimeoutTypeProto_APP_TIMEOUT_LIFETIME
+}
+
+func (x *ApplicationUpdateTimeoutMapProto) GetExpireTime() string {
+	if x != nil && x.ExpireTime != nil {
+		return *x.ExpireTime
+	}
+	return ""
+}
+
+type UpdateApplicationTimeoutsRequestProto struct {
+	state               protoimpl.MessageState              `protogen:"open.v1"`
+	ApplicationId       *ApplicationIdProto                 `protobuf:"bytes,1,req,name=applicationId" json:"applicationId,omitempty"`
+	ApplicationTimeouts []*ApplicationUpdateTimeoutMapProto `protobuf:"bytes,2,rep,name=application_timeouts,json=applicationTimeouts" json:"application_timeouts,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *UpdateApplicationTimeoutsRequestProto) Reset() {
+	*x = UpdateApplicationTimeoutsRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[105]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateApplicationTimeoutsRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateApplicationTimeoutsRequestProto) ProtoMessage() {}
+
+func (x *UpdateApplicationTimeoutsRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[105]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateApplicationTimeoutsRequestProto.ProtoReflect.Descriptor instead.
+func (*UpdateApplicationTimeoutsRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{105}
+}
+
+func (x *UpdateApplicationTimeoutsRequestProto) GetApplicationId() *ApplicationIdProto {
+	if x != nil {
+		return x.ApplicationId
+	}
+	return nil
+}
+
+func (x *UpdateApplicationTimeoutsRequestProto) GetApplicationTimeouts() []*ApplicationUpdateTimeoutMapProto {
+	if x != nil {
+		return x.ApplicationTimeouts
+	}
+	return nil
+}
+
+type UpdateApplicationTimeoutsResponseProto struct {
+	state               protoimpl.MessageState              `protogen:"open.v1"`
+	ApplicationTimeouts []*ApplicationUpdateTimeoutMapProto `protobuf:"bytes,1,rep,name=application_timeouts,json=applicationTimeouts" json:"application_timeouts,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *UpdateApplicationTimeoutsResponseProto) Reset() {
+	*x = UpdateApplicationTimeoutsResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[106]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateApplicationTimeoutsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateApplicationTimeoutsResponseProto) ProtoMessage() {}
+
+func (x *UpdateApplicationTimeoutsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[106]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateApplicationTimeoutsResponseProto.ProtoReflect.Descriptor instead.
+func (*UpdateApplicationTimeoutsResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{106}
+}
+
+func (x *UpdateApplicationTimeoutsResponseProto) GetApplicationTimeouts() []*ApplicationUpdateTimeoutMapProto {
+	if x != nil {
+		return x.ApplicationTimeouts
+	}
+	return nil
+}
+
+type GetApplicationAttemptsRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ApplicationId *ApplicationIdProto    `protobuf:"bytes,1,opt,name=application_id,json=applicationId" json:"application_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetApplicationAttemptsRequestProto) Reset() {
+	*x = GetApplicationAttemptsRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[107]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetApplicationAttemptsRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetApplicationAttemptsRequestProto) ProtoMessage() {}
+
+func (x *GetApplicationAttemptsRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[107]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetApplicationAttemptsRequestProto.ProtoReflect.Descriptor instead.
+func (*GetApplicationAttemptsRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{107}
+}
+
+func (x *GetApplicationAttemptsRequestProto) GetApplicationId() *ApplicationIdProto {
+	if x != nil {
+		return x.ApplicationId
+	}
+	return nil
+}
+
+type ApplicationAttemptReportProto struct {
+	state                       protoimpl.MessageState            `protogen:"open.v1"`
+	ApplicationAttemptId        *ApplicationAttemptIdProto        `protobuf:"bytes,1,opt,name=application_attempt_id,json=applicationAttemptId" json:"application_attempt_id,omitempty"`
+	Host                        *string                           `protobuf:"bytes,2,opt,name=host" json:"host,omitempty"`
+	RpcPort                     *int32                            `protobuf:"varint,3,opt,name=rpc_port,json=rpcPort" json:"rpc_port,omitempty"`
+	TrackingUrl                 *string                           `protobuf:"bytes,4,opt,name=tracking_url,json=trackingUrl" json:"tracking_url,omitempty"`
+	Diagnostics                 *string                           `protobuf:"bytes,5,opt,name=diagnostics,def=N/A" json:"diagnostics,omitempty"`
+	YarnApplicationAttemptState *YarnApplicationAttemptStateProto `protobuf:"varint,6,opt,name=yarn_application_attempt_state,json=yarnApplicationAttemptState,enum=heddle.hadoop.YarnApplicationAttemptStateProto" json:"yarn_application_attempt_state,omitempty"`
+	AmContainerId               *ContainerIdProto                 `protobuf:"bytes,7,opt,name=am_container_id,json=amContainerId" json:"am_container_id,omitempty"`
+	OriginalTrackingUrl         *string                           `protobuf:"bytes,8,opt,name=original_tracking_url,json=originalTrackingUrl" json:"original_tracking_url,omitempty"`
+	StartTime                   *int64                            `protobuf:"varint,9,opt,name=startTime" json:"startTime,omitempty"`
+	FinishTime                  *int64                            `protobuf:"varint,10,opt,name=finishTime" json:"finishTime,omitempty"`
+	unknownFields               protoimpl.UnknownFields
+	sizeCache                   protoimpl.SizeCache
+}
+
+// Default values for ApplicationAttemptReportProto fields.
+const (
+	Default_ApplicationAttemptReportProto_Diagnostics = string("N/A")
+)
+
+func (x *ApplicationAttemptReportProto) Reset() {
+	*x = ApplicationAttemptReportProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[108]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplicationAttemptReportProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplicationAttemptReportProto) ProtoMessage() {}
+
+func (x *ApplicationAttemptReportProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[108]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplicationAttemptReportProto.ProtoReflect.Descriptor instead.
+func (*ApplicationAttemptReportProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{108}
+}
+
+func (x *ApplicationAttemptReportProto) GetApplicationAttemptId() *ApplicationAttemptIdProto {
+	if x != nil {
+		return x.ApplicationAttemptId
+	}
+	return nil
+}
+
+func (x *ApplicationAttemptReportProto) GetHost() string {
+	if x != nil && x.Host != nil {
+		return *x.Host
+	}
+	return ""
+}
+
+func (x *ApplicationAttemptReportProto) GetRpcPort() int32 {
+	if x != nil && x.RpcPort != nil {
+		return *x.RpcPort
+	}
+	return 0
+}
+
+func (x *ApplicationAttemptReportProto) GetTrackingUrl() string {
+	if x != nil && x.TrackingUrl != nil {
+		return *x.TrackingUrl
+	}
+	return ""
+}
+
+func (x *ApplicationAttemptReportProto) GetDiagnostics() string {
+	if x != nil && x.Diagnostics != nil {
+		return *x.Diagnostics
+	}
+	return Default_ApplicationAttemptReportProto_Diagnostics
+}
+
+func (x *ApplicationAttemptReportProto) GetYarnApplicationAttemptState() YarnApplicationAttemptStateProto {
+	if x != nil && x.YarnApplicationAttemptState != nil {
+		return *x.YarnApplicationAttemptState
+	}
+	return YarnApplicationAttemptStateProto_APP_ATTEMPT_NEW
+}
+
+func (x *ApplicationAttemptReportProto) GetAmContainerId() *ContainerIdProto {
+	if x != nil {
+		return x.AmContainerId
+	}
+	return nil
+}
+
+func (x *ApplicationAttemptReportProto) GetOriginalTrackingUrl() string {
+	if x != nil && x.OriginalTrackingUrl != nil {
+		return *x.OriginalTrackingUrl
+	}
+	return ""
+}
+
+func (x *ApplicationAttemptReportProto) GetStartTime() int64 {
+	if x != nil && x.StartTime != nil {
+		return *x.StartTime
+	}
+	return 0
+}
+
+func (x *ApplicationAttemptReportProto) GetFinishTime() int64 {
+	if x != nil && x.FinishTime != nil {
+		return *x.FinishTime
+	}
+	return 0
+}
+
+type GetApplicationAttemptsResponseProto struct {
+	state               protoimpl.MessageState           `protogen:"open.v1"`
+	ApplicationAttempts []*ApplicationAttemptReportProto `protobuf:"bytes,1,rep,name=application_attempts,json=applicationAttempts" json:"application_attempts,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *GetApplicationAttemptsResponseProto) Reset() {
+	*x = GetApplicationAttemptsResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetApplicationAttemptsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetApplicationAttemptsResponseProto) ProtoMessage() {}
+
+func (x *GetApplicationAttemptsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetApplicationAttemptsResponseProto.ProtoReflect.Descriptor instead.
+func (*GetApplicationAttemptsResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{109}
+}
+
+func (x *GetApplicationAttemptsResponseProto) GetApplicationAttempts() []*ApplicationAttemptReportProto {
+	if x != nil {
+		return x.ApplicationAttempts
+	}
+	return nil
+}
+
+type GetContainersRequestProto struct {
+	state                protoimpl.MessageState     `protogen:"open.v1"`
+	ApplicationAttemptId *ApplicationAttemptIdProto `protobuf:"bytes,1,opt,name=application_attempt_id,json=applicationAttemptId" json:"application_attempt_id,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *GetContainersRequestProto) Reset() {
+	*x = GetContainersRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetContainersRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetContainersRequestProto) ProtoMessage() {}
+
+func (x *GetContainersRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetContainersRequestProto.ProtoReflect.Descriptor instead.
+func (*GetContainersRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{110}
+}
+
+func (x *GetContainersRequestProto) GetApplicationAttemptId() *ApplicationAttemptIdProto {
+	if x != nil {
+		return x.ApplicationAttemptId
+	}
+	return nil
+}
+
+type ContainerReportProto struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	ContainerId         *ContainerIdProto      `protobuf:"bytes,1,opt,name=container_id,json=containerId" json:"container_id,omitempty"`
+	Resource            *ResourceProto         `protobuf:"bytes,2,opt,name=resource" json:"resource,omitempty"`
+	NodeId              *NodeIdProto           `protobuf:"bytes,3,opt,name=node_id,json=nodeId" json:"node_id,omitempty"`
+	Priority            *PriorityProto         `protobuf:"bytes,4,opt,name=priority" json:"priority,omitempty"`
+	CreationTime        *int64                 `protobuf:"varint,5,opt,name=creation_time,json=creationTime" json:"creation_time,omitempty"`
+	FinishTime          *int64                 `protobuf:"varint,6,opt,name=finish_time,json=finishTime" json:"finish_time,omitempty"`
+	DiagnosticsInfo     *string                `protobuf:"bytes,7,opt,name=diagnostics_info,json=diagnosticsInfo,def=N/A" json:"diagnostics_info,omitempty"`
+	LogUrl              *string                `protobuf:"bytes,8,opt,name=log_url,json=logUrl" json:"log_url,omitempty"`
+	ContainerExitStatus *int32                 `protobuf:"varint,9,opt,name=container_exit_status,json=containerExitStatus" json:"container_exit_status,omitempty"`
+	ContainerState      *ContainerStateProto   `protobuf:"varint,10,opt,name=container_state,json=containerState,enum=heddle.hadoop.ContainerStateProto" json:"container_state,omitempty"`
+	NodeHttpAddress     *string                `protobuf:"bytes,11,opt,name=node_http_address,json=nodeHttpAddress" json:"node_http_address,omitempty"`
+	ExecutionType       *ExecutionTypeProto    `protobuf:"varint,12,opt,name=executionType,enum=heddle.hadoop.ExecutionTypeProto,def=1" json:"executionType,omitempty"`
+	ExposedPorts        *string                `protobuf:"bytes,13,opt,name=exposed_ports,json=exposedPorts" json:"exposed_ports,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+// Default values for ContainerReportProto fields.
+const (
+	Default_ContainerReportProto_DiagnosticsInfo = string("N/A")
+	Default_ContainerReportProto_ExecutionType   = ExecutionTypeProto_GUARANTEED
+)
+
+func (x *ContainerReportProto) Reset() {
+	*x = ContainerReportProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[111]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContainerReportProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContainerReportProto) ProtoMessage() {}
+
+func (x *ContainerReportProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[111]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContainerReportProto.ProtoReflect.Descriptor instead.
+func (*ContainerReportProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{111}
+}
+
+func (x *ContainerReportProto) GetContainerId() *ContainerIdProto {
+	if x != nil {
+		return x.ContainerId
+	}
+	return nil
+}
+
+func (x *ContainerReportProto) GetResource() *ResourceProto {
+	if x != nil {
+		return x.Resource
+	}
+	return nil
+}
+
+func (x *ContainerReportProto) GetNodeId() *NodeIdProto {
+	if x != nil {
+		return x.NodeId
+	}
+	return nil
+}
+
+func (x *ContainerReportProto) GetPriority() *PriorityProto {
+	if x != nil {
+		return x.Priority
+	}
+	return nil
+}
+
+func (x *ContainerReportProto) GetCreationTime() int64 {
+	if x != nil && x.CreationTime != nil {
+		return *x.CreationTime
+	}
+	return 0
+}
+
+func (x *ContainerReportProto) GetFinishTime() int64 {
+	if x != nil && x.FinishTime != nil {
+		return *x.FinishTime
+	}
+	return 0
+}
+
+func (x *ContainerReportProto) GetDiagnosticsInfo() string {
+	if x != nil && x.DiagnosticsInfo != nil {
+		return *x.DiagnosticsInfo
+	}
+	return Default_ContainerReportProto_DiagnosticsInfo
+}
+
+func (x *ContainerReportProto) GetLogUrl() string {
+	if x != nil && x.LogUrl != nil {
+		return *x.LogUrl
+	}
+	return ""
+}
+
+func (x *ContainerReportProto) GetContainerExitStatus() int32 {
+	if x != nil && x.ContainerExitStatus != nil {
+		return *x.ContainerExitStatus
+	}
+	return 0
+}
+
+func (x *ContainerReportProto) GetContainerState() ContainerStateProto {
+	if x != nil && x.ContainerState != nil {
+		return *x.ContainerState
+	}
+	return ContainerStateProto_C_NEW
+}
+
+func (x *ContainerReportProto) GetNodeHttpAddress() string {
+	if x != nil && x.NodeHttpAddress != nil {
+		return *x.NodeHttpAddress
+	}
+	return ""
+}
+
+func (x *ContainerReportProto) GetExecutionType() ExecutionTypeProto {
+	if x != nil && x.ExecutionType != nil {
+		return *x.ExecutionType
+	}
+	return Default_ContainerReportProto_ExecutionType
+}
+
+func (x *ContainerReportProto) GetExposedPorts() string {
+	if x != nil && x.ExposedPorts != nil {
+		return *x.ExposedPorts
+	}
+	return ""
+}
+
+type GetContainersResponseProto struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Containers    []*ContainerReportProto `protobuf:"bytes,1,rep,name=containers" json:"containers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetContainersResponseProto) Reset() {
+	*x = GetContainersResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[112]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetContainersResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetContainersResponseProto) ProtoMessage() {}
+
+func (x *GetContainersResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[112]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetContainersResponseProto.ProtoReflect.Descriptor instead.
+func (*GetContainersResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{112}
+}
+
+func (x *GetContainersResponseProto) GetContainers() []*ContainerReportProto {
+	if x != nil {
+		return x.Containers
+	}
+	return nil
+}
+
+type GetClusterNodeLabelsRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetClusterNodeLabelsRequestProto) Reset() {
+	*x = GetClusterNodeLabelsRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[113]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterNodeLabelsRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterNodeLabelsRequestProto) ProtoMessage() {}
+
+func (x *GetClusterNodeLabelsRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[113]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterNodeLabelsRequestProto.ProtoReflect.Descriptor instead.
+func (*GetClusterNodeLabelsRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{113}
+}
+
+type NodeLabelProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *string                `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	IsExclusive   *bool                  `protobuf:"varint,2,opt,name=isExclusive,def=1" json:"isExclusive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+// Default values for NodeLabelProto fields.
+const (
+	Default_NodeLabelProto_IsExclusive = bool(true)
+)
+
+func (x *NodeLabelProto) Reset() {
+	*x = NodeLabelProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[114]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeLabelProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeLabelProto) ProtoMessage() {}
+
+func (x *NodeLabelProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[114]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeLabelProto.ProtoReflect.Descriptor instead.
+func (*NodeLabelProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{114}
+}
+
+func (x *NodeLabelProto) GetName() string {
+	if x != nil && x.Name != nil {
+		return *x.Name
+	}
+	return ""
+}
+
+func (x *NodeLabelProto) GetIsExclusive() bool {
+	if x != nil && x.IsExclusive != nil {
+		return *x.IsExclusive
+	}
+	return Default_NodeLabelProto_IsExclusive
+}
+
+type GetClusterNodeLabelsResponseProto struct {
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	DeprecatedNodeLabels []string               `protobuf:"bytes,1,rep,name=deprecatedNodeLabels" json:"deprecatedNodeLabels,omitempty"`
+	NodeLabels           []*NodeLabelProto      `protobuf:"bytes,2,rep,name=nodeLabels" json:"nodeLabels,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *GetClusterNodeLabelsResponseProto) Reset() {
+	*x = GetClusterNodeLabelsResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[115]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterNodeLabelsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterNodeLabelsResponseProto) ProtoMessage() {}
+
+func (x *GetClusterNodeLabelsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[115]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterNodeLabelsResponseProto.ProtoReflect.Descriptor instead.
+func (*GetClusterNodeLabelsResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{115}
+}
+
+func (x *GetClusterNodeLabelsResponseProto) GetDeprecatedNodeLabels() []string {
+	if x != nil {
+		return x.DeprecatedNodeLabels
+	}
+	return nil
+}
+
+func (x *GetClusterNodeLabelsResponseProto) GetNodeLabels() []*NodeLabelProto {
+	if x != nil {
+		return x.NodeLabels
+	}
+	return nil
+}
+
+type GetAllResourceTypeInfoRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAllResourceTypeInfoRequestProto) Reset() {
+	*x = GetAllResourceTypeInfoRequestProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[116]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAllResourceTypeInfoRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAllResourceTypeInfoRequestProto) ProtoMessage() {}
+
+func (x *GetAllResourceTypeInfoRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[116]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAllResourceTypeInfoRequestProto.ProtoReflect.Descriptor instead.
+func (*GetAllResourceTypeInfoRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{116}
+}
+
+type GetAllResourceTypeInfoResponseProto struct {
+	state            protoimpl.MessageState   `protogen:"open.v1"`
+	ResourceTypeInfo []*ResourceTypeInfoProto `protobuf:"bytes,1,rep,name=resource_type_info,json=resourceTypeInfo" json:"resource_type_info,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *GetAllResourceTypeInfoResponseProto) Reset() {
+	*x = GetAllResourceTypeInfoResponseProto{}
+	mi := &file_hadoop_yarn_proto_msgTypes[117]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAllResourceTypeInfoResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAllResourceTypeInfoResponseProto) ProtoMessage() {}
+
+func (x *GetAllResourceTypeInfoResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_yarn_proto_msgTypes[117]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAllResourceTypeInfoResponseProto.ProtoReflect.Descriptor instead.
+func (*GetAllResourceTypeInfoResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_yarn_proto_rawDescGZIP(), []int{117}
+}
+
+func (x *GetAllResourceTypeInfoResponseProto) GetResourceTypeInfo() []*ResourceTypeInfoProto {
+	if x != nil {
+		return x.ResourceTypeInfo
+	}
+	return nil
+}
+
 var File_hadoop_yarn_proto protoreflect.FileDescriptor
 
 const file_hadoop_yarn_proto_rawDesc = "" +
@@ -8024,7 +10386,186 @@ const file_hadoop_yarn_proto_rawDesc = "" +
 	"\fcontainer_id\x18\x01 \x03(\v2\x1f.heddle.hadoop.ContainerIdProtoR\vcontainerId\"\xb4\x01\n" +
 	"!GetContainerStatusesResponseProto\x12;\n" +
 	"\x06status\x18\x01 \x03(\v2#.heddle.hadoop.ContainerStatusProtoR\x06status\x12R\n" +
-	"\x0ffailed_requests\x18\x02 \x03(\v2).heddle.hadoop.ContainerExceptionMapProtoR\x0efailedRequests*#\n" +
+	"\x0ffailed_requests\x18\x02 \x03(\v2).heddle.hadoop.ContainerExceptionMapProtoR\x0efailedRequests\"\x1f\n" +
+	"\x1dGetClusterMetricsRequestProto\"\xfb\x02\n" +
+	"\x17YarnClusterMetricsProto\x12*\n" +
+	"\x11num_node_managers\x18\x01 \x01(\x05R\x0fnumNodeManagers\x124\n" +
+	"\x16num_decommissioned_nms\x18\x02 \x01(\x05R\x14numDecommissionedNms\x12$\n" +
+	"\x0enum_active_nms\x18\x03 \x01(\x05R\fnumActiveNms\x12 \n" +
+	"\fnum_lost_nms\x18\x04 \x01(\x05R\n" +
+	"numLostNms\x12*\n" +
+	"\x11num_unhealthy_nms\x18\x05 \x01(\x05R\x0fnumUnhealthyNms\x12(\n" +
+	"\x10num_rebooted_nms\x18\x06 \x01(\x05R\x0enumRebootedNms\x126\n" +
+	"\x17num_decommissioning_nms\x18\a \x01(\x05R\x15numDecommissioningNms\x12(\n" +
+	"\x10num_shutdown_nms\x18\b \x01(\x05R\x0enumShutdownNms\"q\n" +
+	"\x1eGetClusterMetricsResponseProto\x12O\n" +
+	"\x0fcluster_metrics\x18\x01 \x01(\v2&.heddle.hadoop.YarnClusterMetricsProtoR\x0eclusterMetrics\"\xee\x03\n" +
+	"\x1bGetApplicationsRequestProto\x12+\n" +
+	"\x11application_types\x18\x01 \x03(\tR\x10applicationTypes\x12W\n" +
+	"\x12application_states\x18\x02 \x03(\x0e2(.heddle.hadoop.YarnApplicationStateProtoR\x11applicationStates\x12\x14\n" +
+	"\x05users\x18\x03 \x03(\tR\x05users\x12\x16\n" +
+	"\x06queues\x18\x04 \x03(\tR\x06queues\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\x03R\x05limit\x12\x1f\n" +
+	"\vstart_begin\x18\x06 \x01(\x03R\n" +
+	"startBegin\x12\x1b\n" +
+	"\tstart_end\x18\a \x01(\x03R\bstartEnd\x12!\n" +
+	"\ffinish_begin\x18\b \x01(\x03R\vfinishBegin\x12\x1d\n" +
+	"\n" +
+	"finish_end\x18\t \x01(\x03R\tfinishEnd\x12(\n" +
+	"\x0fapplicationTags\x18\n" +
+	" \x03(\tR\x0fapplicationTags\x12G\n" +
+	"\x05scope\x18\v \x01(\x0e2,.heddle.hadoop.ApplicationsRequestScopeProto:\x03ALLR\x05scope\x12\x12\n" +
+	"\x04name\x18\f \x01(\tR\x04name\"i\n" +
+	"\x1cGetApplicationsResponseProto\x12I\n" +
+	"\fapplications\x18\x01 \x03(\v2%.heddle.hadoop.ApplicationReportProtoR\fapplications\"\\\n" +
+	"\x1bGetClusterNodesRequestProto\x12=\n" +
+	"\n" +
+	"nodeStates\x18\x01 \x03(\x0e2\x1d.heddle.hadoop.NodeStateProtoR\n" +
+	"nodeStates\"`\n" +
+	"\x1cGetClusterNodesResponseProto\x12@\n" +
+	"\vnodeReports\x18\x01 \x03(\v2\x1e.heddle.hadoop.NodeReportProtoR\vnodeReports\"\xdc\x01\n" +
+	"\x18GetQueueInfoRequestProto\x12\x1c\n" +
+	"\tqueueName\x18\x01 \x01(\tR\tqueueName\x120\n" +
+	"\x13includeApplications\x18\x02 \x01(\bR\x13includeApplications\x12.\n" +
+	"\x12includeChildQueues\x18\x03 \x01(\bR\x12includeChildQueues\x12\x1c\n" +
+	"\trecursive\x18\x04 \x01(\bR\trecursive\x12\"\n" +
+	"\fsubClusterId\x18\x05 \x01(\tR\fsubClusterId\"\x96\x06\n" +
+	"\x14QueueStatisticsProto\x12*\n" +
+	"\x10numAppsSubmitted\x18\x01 \x01(\x03R\x10numAppsSubmitted\x12&\n" +
+	"\x0enumAppsRunning\x18\x02 \x01(\x03R\x0enumAppsRunning\x12&\n" +
+	"\x0enumAppsPending\x18\x03 \x01(\x03R\x0enumAppsPending\x12*\n" +
+	"\x10numAppsCompleted\x18\x04 \x01(\x03R\x10numAppsCompleted\x12$\n" +
+	"\rnumAppsKilled\x18\x05 \x01(\x03R\rnumAppsKilled\x12$\n" +
+	"\rnumAppsFailed\x18\x06 \x01(\x03R\rnumAppsFailed\x12&\n" +
+	"\x0enumActiveUsers\x18\a \x01(\x03R\x0enumActiveUsers\x12,\n" +
+	"\x11availableMemoryMB\x18\b \x01(\x03R\x11availableMemoryMB\x12,\n" +
+	"\x11allocatedMemoryMB\x18\t \x01(\x03R\x11allocatedMemoryMB\x12(\n" +
+	"\x0fpendingMemoryMB\x18\n" +
+	" \x01(\x03R\x0fpendingMemoryMB\x12*\n" +
+	"\x10reservedMemoryMB\x18\v \x01(\x03R\x10reservedMemoryMB\x12(\n" +
+	"\x0favailableVCores\x18\f \x01(\x03R\x0favailableVCores\x12(\n" +
+	"\x0fallocatedVCores\x18\r \x01(\x03R\x0fallocatedVCores\x12$\n" +
+	"\rpendingVCores\x18\x0e \x01(\x03R\rpendingVCores\x12&\n" +
+	"\x0ereservedVCores\x18\x0f \x01(\x03R\x0ereservedVCores\x120\n" +
+	"\x13allocatedContainers\x18\x10 \x01(\x03R\x13allocatedContainers\x12,\n" +
+	"\x11pendingContainers\x18\x11 \x01(\x03R\x11pendingContainers\x12.\n" +
+	"\x12reservedContainers\x18\x12 \x01(\x03R\x12reservedContainers\"\xac\x04\n" +
+	"\x18QueueConfigurationsProto\x12\x1a\n" +
+	"\bcapacity\x18\x01 \x01(\x02R\bcapacity\x12*\n" +
+	"\x10absoluteCapacity\x18\x02 \x01(\x02R\x10absoluteCapacity\x12 \n" +
+	"\vmaxCapacity\x18\x03 \x01(\x02R\vmaxCapacity\x120\n" +
+	"\x13absoluteMaxCapacity\x18\x04 \x01(\x02R\x13absoluteMaxCapacity\x12(\n" +
+	"\x0fmaxAMPercentage\x18\x05 \x01(\x02R\x0fmaxAMPercentage\x12P\n" +
+	"\x14effectiveMinCapacity\x18\x06 \x01(\v2\x1c.heddle.hadoop.ResourceProtoR\x14effectiveMinCapacity\x12P\n" +
+	"\x14effectiveMaxCapacity\x18\a \x01(\v2\x1c.heddle.hadoop.ResourceProtoR\x14effectiveMaxCapacity\x12R\n" +
+	"\x15configuredMinCapacity\x18\b \x01(\v2\x1c.heddle.hadoop.ResourceProtoR\x15configuredMinCapacity\x12R\n" +
+	"\x15configuredMaxCapacity\x18\t \x01(\v2\x1c.heddle.hadoop.ResourceProtoR\x15configuredMaxCapacity\"\x9e\x01\n" +
+	"\x1bQueueConfigurationsMapProto\x12$\n" +
+	"\rpartitionName\x18\x01 \x02(\tR\rpartitionName\x12Y\n" +
+	"\x13queueConfigurations\x18\x02 \x01(\v2'.heddle.hadoop.QueueConfigurationsProtoR\x13queueConfigurations\"\xd7\n" +
+	"\n" +
+	"\x0eQueueInfoProto\x12\x1c\n" +
+	"\tqueueName\x18\x01 \x01(\tR\tqueueName\x12\x1a\n" +
+	"\bcapacity\x18\x02 \x01(\x02R\bcapacity\x12(\n" +
+	"\x0fmaximumCapacity\x18\x03 \x01(\x02R\x0fmaximumCapacity\x12(\n" +
+	"\x0fcurrentCapacity\x18\x04 \x01(\x02R\x0fcurrentCapacity\x124\n" +
+	"\x05state\x18\x05 \x01(\x0e2\x1e.heddle.hadoop.QueueStateProtoR\x05state\x12?\n" +
+	"\vchildQueues\x18\x06 \x03(\v2\x1d.heddle.hadoop.QueueInfoProtoR\vchildQueues\x12I\n" +
+	"\fapplications\x18\a \x03(\v2%.heddle.hadoop.ApplicationReportProtoR\fapplications\x122\n" +
+	"\x14accessibleNodeLabels\x18\b \x03(\tR\x14accessibleNodeLabels\x12>\n" +
+	"\x1adefaultNodeLabelExpression\x18\t \x01(\tR\x1adefaultNodeLabelExpression\x12M\n" +
+	"\x0fqueueStatistics\x18\n" +
+	" \x01(\v2#.heddle.hadoop.QueueStatisticsProtoR\x0fqueueStatistics\x12.\n" +
+	"\x12preemptionDisabled\x18\v \x01(\bR\x12preemptionDisabled\x12b\n" +
+	"\x16queueConfigurationsMap\x18\f \x03(\v2*.heddle.hadoop.QueueConfigurationsMapProtoR\x16queueConfigurationsMap\x12B\n" +
+	"\x1cintraQueuePreemptionDisabled\x18\r \x01(\bR\x1cintraQueuePreemptionDisabled\x12\x16\n" +
+	"\x06weight\x18\x0e \x01(\x02R\x06weight\x12\x1c\n" +
+	"\tqueuePath\x18\x0f \x01(\tR\tqueuePath\x12(\n" +
+	"\x0fmaxParallelApps\x18\x10 \x01(\x05R\x0fmaxParallelApps\x12$\n" +
+	"\rschedulerType\x18\x11 \x01(\tR\rschedulerType\x12*\n" +
+	"\x10minResourceVCore\x18\x12 \x01(\x05R\x10minResourceVCore\x12,\n" +
+	"\x11minResourceMemory\x18\x13 \x01(\x03R\x11minResourceMemory\x12*\n" +
+	"\x10maxResourceVCore\x18\x14 \x01(\x05R\x10maxResourceVCore\x12,\n" +
+	"\x11maxResourceMemory\x18\x15 \x01(\x03R\x11maxResourceMemory\x124\n" +
+	"\x15reservedResourceVCore\x18\x16 \x01(\x05R\x15reservedResourceVCore\x126\n" +
+	"\x16reservedResourceMemory\x18\x17 \x01(\x03R\x16reservedResourceMemory\x122\n" +
+	"\x14steadyFairShareVCore\x18\x18 \x01(\x05R\x14steadyFairShareVCore\x124\n" +
+	"\x15steadyFairShareMemory\x18\x19 \x01(\x03R\x15steadyFairShareMemory\x12\"\n" +
+	"\fsubClusterId\x18\x1a \x01(\tR\fsubClusterId\x12$\n" +
+	"\rmaxRunningApp\x18\x1b \x01(\x05R\rmaxRunningApp\"X\n" +
+	"\x19GetQueueInfoResponseProto\x12;\n" +
+	"\tqueueInfo\x18\x01 \x01(\v2\x1d.heddle.hadoop.QueueInfoProtoR\tqueueInfo\"\x96\x01\n" +
+	"'MoveApplicationAcrossQueuesRequestProto\x12H\n" +
+	"\x0eapplication_id\x18\x01 \x02(\v2!.heddle.hadoop.ApplicationIdProtoR\rapplicationId\x12!\n" +
+	"\ftarget_queue\x18\x02 \x02(\tR\vtargetQueue\"*\n" +
+	"(MoveApplicationAcrossQueuesResponseProto\"\xc0\x01\n" +
+	"%UpdateApplicationPriorityRequestProto\x12G\n" +
+	"\rapplicationId\x18\x01 \x02(\v2!.heddle.hadoop.ApplicationIdProtoR\rapplicationId\x12N\n" +
+	"\x13applicationPriority\x18\x02 \x02(\v2\x1c.heddle.hadoop.PriorityProtoR\x13applicationPriority\"x\n" +
+	"&UpdateApplicationPriorityResponseProto\x12N\n" +
+	"\x13applicationPriority\x18\x01 \x01(\v2\x1c.heddle.hadoop.PriorityProtoR\x13applicationPriority\"\xa9\x01\n" +
+	" ApplicationUpdateTimeoutMapProto\x12d\n" +
+	"\x18application_timeout_type\x18\x01 \x01(\x0e2*.heddle.hadoop.ApplicationTimeoutTypeProtoR\x16applicationTimeoutType\x12\x1f\n" +
+	"\vexpire_time\x18\x02 \x01(\tR\n" +
+	"expireTime\"\xd4\x01\n" +
+	"%UpdateApplicationTimeoutsRequestProto\x12G\n" +
+	"\rapplicationId\x18\x01 \x02(\v2!.heddle.hadoop.ApplicationIdProtoR\rapplicationId\x12b\n" +
+	"\x14application_timeouts\x18\x02 \x03(\v2/.heddle.hadoop.ApplicationUpdateTimeoutMapProtoR\x13applicationTimeouts\"\x8c\x01\n" +
+	"&UpdateApplicationTimeoutsResponseProto\x12b\n" +
+	"\x14application_timeouts\x18\x01 \x03(\v2/.heddle.hadoop.ApplicationUpdateTimeoutMapProtoR\x13applicationTimeouts\"n\n" +
+	"\"GetApplicationAttemptsRequestProto\x12H\n" +
+	"\x0eapplication_id\x18\x01 \x01(\v2!.heddle.hadoop.ApplicationIdProtoR\rapplicationId\"\xa9\x04\n" +
+	"\x1dApplicationAttemptReportProto\x12^\n" +
+	"\x16application_attempt_id\x18\x01 \x01(\v2(.heddle.hadoop.ApplicationAttemptIdProtoR\x14applicationAttemptId\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x19\n" +
+	"\brpc_port\x18\x03 \x01(\x05R\arpcPort\x12!\n" +
+	"\ftracking_url\x18\x04 \x01(\tR\vtrackingUrl\x12%\n" +
+	"\vdiagnostics\x18\x05 \x01(\t:\x03N/AR\vdiagnostics\x12t\n" +
+	"\x1eyarn_application_attempt_state\x18\x06 \x01(\x0e2/.heddle.hadoop.YarnApplicationAttemptStateProtoR\x1byarnApplicationAttemptState\x12G\n" +
+	"\x0fam_container_id\x18\a \x01(\v2\x1f.heddle.hadoop.ContainerIdProtoR\ramContainerId\x122\n" +
+	"\x15original_tracking_url\x18\b \x01(\tR\x13originalTrackingUrl\x12\x1c\n" +
+	"\tstartTime\x18\t \x01(\x03R\tstartTime\x12\x1e\n" +
+	"\n" +
+	"finishTime\x18\n" +
+	" \x01(\x03R\n" +
+	"finishTime\"\x86\x01\n" +
+	"#GetApplicationAttemptsResponseProto\x12_\n" +
+	"\x14application_attempts\x18\x01 \x03(\v2,.heddle.hadoop.ApplicationAttemptReportProtoR\x13applicationAttempts\"{\n" +
+	"\x19GetContainersRequestProto\x12^\n" +
+	"\x16application_attempt_id\x18\x01 \x01(\v2(.heddle.hadoop.ApplicationAttemptIdProtoR\x14applicationAttemptId\"\xb9\x05\n" +
+	"\x14ContainerReportProto\x12B\n" +
+	"\fcontainer_id\x18\x01 \x01(\v2\x1f.heddle.hadoop.ContainerIdProtoR\vcontainerId\x128\n" +
+	"\bresource\x18\x02 \x01(\v2\x1c.heddle.hadoop.ResourceProtoR\bresource\x123\n" +
+	"\anode_id\x18\x03 \x01(\v2\x1a.heddle.hadoop.NodeIdProtoR\x06nodeId\x128\n" +
+	"\bpriority\x18\x04 \x01(\v2\x1c.heddle.hadoop.PriorityProtoR\bpriority\x12#\n" +
+	"\rcreation_time\x18\x05 \x01(\x03R\fcreationTime\x12\x1f\n" +
+	"\vfinish_time\x18\x06 \x01(\x03R\n" +
+	"finishTime\x12.\n" +
+	"\x10diagnostics_info\x18\a \x01(\t:\x03N/AR\x0fdiagnosticsInfo\x12\x17\n" +
+	"\alog_url\x18\b \x01(\tR\x06logUrl\x122\n" +
+	"\x15container_exit_status\x18\t \x01(\x05R\x13containerExitStatus\x12K\n" +
+	"\x0fcontainer_state\x18\n" +
+	" \x01(\x0e2\".heddle.hadoop.ContainerStateProtoR\x0econtainerState\x12*\n" +
+	"\x11node_http_address\x18\v \x01(\tR\x0fnodeHttpAddress\x12S\n" +
+	"\rexecutionType\x18\f \x01(\x0e2!.heddle.hadoop.ExecutionTypeProto:\n" +
+	"GUARANTEEDR\rexecutionType\x12#\n" +
+	"\rexposed_ports\x18\r \x01(\tR\fexposedPorts\"a\n" +
+	"\x1aGetContainersResponseProto\x12C\n" +
+	"\n" +
+	"containers\x18\x01 \x03(\v2#.heddle.hadoop.ContainerReportProtoR\n" +
+	"containers\"\"\n" +
+	" GetClusterNodeLabelsRequestProto\"L\n" +
+	"\x0eNodeLabelProto\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
+	"\visExclusive\x18\x02 \x01(\b:\x04trueR\visExclusive\"\x96\x01\n" +
+	"!GetClusterNodeLabelsResponseProto\x122\n" +
+	"\x14deprecatedNodeLabels\x18\x01 \x03(\tR\x14deprecatedNodeLabels\x12=\n" +
+	"\n" +
+	"nodeLabels\x18\x02 \x03(\v2\x1d.heddle.hadoop.NodeLabelProtoR\n" +
+	"nodeLabels\"$\n" +
+	"\"GetAllResourceTypeInfoRequestProto\"y\n" +
+	"#GetAllResourceTypeInfoResponseProto\x12R\n" +
+	"\x12resource_type_info\x18\x01 \x03(\v2$.heddle.hadoop.ResourceTypeInfoProtoR\x10resourceTypeInfo*#\n" +
 	"\x12ResourceTypesProto\x12\r\n" +
 	"\tCOUNTABLE\x10\x00*?\n" +
 	"\x13ContainerStateProto\x12\t\n" +
@@ -8133,7 +10674,29 @@ const file_hadoop_yarn_proto_rawDesc = "" +
 	"\x16SchedulerResourceTypes\x12\n" +
 	"\n" +
 	"\x06MEMORY\x10\x00\x12\a\n" +
-	"\x03CPU\x10\x01B:Z8github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
+	"\x03CPU\x10\x01*?\n" +
+	"\x1dApplicationsRequestScopeProto\x12\a\n" +
+	"\x03ALL\x10\x00\x12\f\n" +
+	"\bVIEWABLE\x10\x01\x12\a\n" +
+	"\x03OWN\x10\x02*?\n" +
+	"\x0fQueueStateProto\x12\r\n" +
+	"\tQ_STOPPED\x10\x01\x12\r\n" +
+	"\tQ_RUNNING\x10\x02\x12\x0e\n" +
+	"\n" +
+	"Q_DRAINING\x10\x03*\xc2\x02\n" +
+	" YarnApplicationAttemptStateProto\x12\x13\n" +
+	"\x0fAPP_ATTEMPT_NEW\x10\x01\x12\x19\n" +
+	"\x15APP_ATTEMPT_SUBMITTED\x10\x02\x12\x19\n" +
+	"\x15APP_ATTEMPT_SCHEDULED\x10\x03\x12 \n" +
+	"\x1cAPP_ATTEMPT_ALLOCATED_SAVING\x10\x04\x12\x19\n" +
+	"\x15APP_ATTEMPT_ALLOCATED\x10\x05\x12\x18\n" +
+	"\x14APP_ATTEMPT_LAUNCHED\x10\x06\x12\x16\n" +
+	"\x12APP_ATTEMPT_FAILED\x10\a\x12\x17\n" +
+	"\x13APP_ATTEMPT_RUNNING\x10\b\x12\x19\n" +
+	"\x15APP_ATTEMPT_FINISHING\x10\t\x12\x18\n" +
+	"\x14APP_ATTEMPT_FINISHED\x10\n" +
+	"\x12\x16\n" +
+	"\x12APP_ATTEMPT_KILLED\x10\vB:Z8github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
 
 var (
 	file_hadoop_yarn_proto_rawDescOnce sync.Once
@@ -8147,8 +10710,8 @@ func file_hadoop_yarn_proto_rawDescGZIP() []byte {
 	return file_hadoop_yarn_proto_rawDescData
 }
 
-var file_hadoop_yarn_proto_enumTypes = make([]protoimpl.EnumInfo, 25)
-var file_hadoop_yarn_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
+var file_hadoop_yarn_proto_enumTypes = make([]protoimpl.EnumInfo, 28)
+var file_hadoop_yarn_proto_msgTypes = make([]protoimpl.MessageInfo, 118)
 var file_hadoop_yarn_proto_goTypes = []any{
 	(ResourceTypesProto)(0),                              // 0: heddle.hadoop.ResourceTypesProto
 	(ContainerStateProto)(0),                             // 1: heddle.hadoop.ContainerStateProto
@@ -8172,276 +10735,350 @@ var file_hadoop_yarn_proto_goTypes = []any{
 	(ContainerRetryPolicyProto)(0),                       // 19: heddle.hadoop.ContainerRetryPolicyProto
 	(ContainerUpdateTypeProto)(0),                        // 20: heddle.hadoop.ContainerUpdateTypeProto
 	(SchedulerResourceTypes)(0),                          // 21: heddle.hadoop.SchedulerResourceTypes
-	(PlacementConstraintTargetProto_TargetType)(0),       // 22: heddle.hadoop.PlacementConstraintTargetProto.TargetType
-	(TimedPlacementConstraintProto_DelayUnit)(0),         // 23: heddle.hadoop.TimedPlacementConstraintProto.DelayUnit
-	(CompositePlacementConstraintProto_CompositeType)(0), // 24: heddle.hadoop.CompositePlacementConstraintProto.CompositeType
-	(*SerializedExceptionProto)(nil),                     // 25: heddle.hadoop.SerializedExceptionProto
-	(*ApplicationIdProto)(nil),                           // 26: heddle.hadoop.ApplicationIdProto
-	(*ApplicationAttemptIdProto)(nil),                    // 27: heddle.hadoop.ApplicationAttemptIdProto
-	(*ContainerIdProto)(nil),                             // 28: heddle.hadoop.ContainerIdProto
-	(*ResourceInformationProto)(nil),                     // 29: heddle.hadoop.ResourceInformationProto
-	(*ResourceTypeInfoProto)(nil),                        // 30: heddle.hadoop.ResourceTypeInfoProto
-	(*ResourceProto)(nil),                                // 31: heddle.hadoop.ResourceProto
-	(*ResourceUtilizationProto)(nil),                     // 32: heddle.hadoop.ResourceUtilizationProto
-	(*ResourceProfileEntry)(nil),                         // 33: heddle.hadoop.ResourceProfileEntry
-	(*ResourceProfilesProto)(nil),                        // 34: heddle.hadoop.ResourceProfilesProto
-	(*PriorityProto)(nil),                                // 35: heddle.hadoop.PriorityProto
-	(*ContainerProto)(nil),                               // 36: heddle.hadoop.ContainerProto
-	(*URLProto)(nil),                                     // 37: heddle.hadoop.URLProto
-	(*LocalResourceProto)(nil),                           // 38: heddle.hadoop.LocalResourceProto
-	(*StringLongMapProto)(nil),                           // 39: heddle.hadoop.StringLongMapProto
-	(*StringFloatMapProto)(nil),                          // 40: heddle.hadoop.StringFloatMapProto
-	(*ApplicationResourceUsageReportProto)(nil),          // 41: heddle.hadoop.ApplicationResourceUsageReportProto
-	(*ApplicationReportProto)(nil),                       // 42: heddle.hadoop.ApplicationReportProto
-	(*AppTimeoutsMapProto)(nil),                          // 43: heddle.hadoop.AppTimeoutsMapProto
-	(*ApplicationTimeoutProto)(nil),                      // 44: heddle.hadoop.ApplicationTimeoutProto
-	(*NodeIdProto)(nil),                                  // 45: heddle.hadoop.NodeIdProto
-	(*NodeReportProto)(nil),                              // 46: heddle.hadoop.NodeReportProto
-	(*NodeAttributeKeyProto)(nil),                        // 47: heddle.hadoop.NodeAttributeKeyProto
-	(*NodeAttributeProto)(nil),                           // 48: heddle.hadoop.NodeAttributeProto
-	(*ResourceRequestProto)(nil),                         // 49: heddle.hadoop.ResourceRequestProto
-	(*ExecutionTypeRequestProto)(nil),                    // 50: heddle.hadoop.ExecutionTypeRequestProto
-	(*SchedulingRequestProto)(nil),                       // 51: heddle.hadoop.SchedulingRequestProto
-	(*ResourceSizingProto)(nil),                          // 52: heddle.hadoop.ResourceSizingProto
-	(*RejectedSchedulingRequestProto)(nil),               // 53: heddle.hadoop.RejectedSchedulingRequestProto
-	(*PreemptionMessageProto)(nil),                       // 54: heddle.hadoop.PreemptionMessageProto
-	(*StrictPreemptionContractProto)(nil),                // 55: heddle.hadoop.StrictPreemptionContractProto
-	(*PreemptionContractProto)(nil),                      // 56: heddle.hadoop.PreemptionContractProto
-	(*PreemptionContainerProto)(nil),                     // 57: heddle.hadoop.PreemptionContainerProto
-	(*PreemptionResourceRequestProto)(nil),               // 58: heddle.hadoop.PreemptionResourceRequestProto
-	(*ResourceBlacklistRequestProto)(nil),                // 59: heddle.hadoop.ResourceBlacklistRequestProto
-	(*ApplicationSubmissionContextProto)(nil),            // 60: heddle.hadoop.ApplicationSubmissionContextProto
-	(*ApplicationTimeoutMapProto)(nil),                   // 61: heddle.hadoop.ApplicationTimeoutMapProto
-	(*LogAggregationContextProto)(nil),                   // 62: heddle.hadoop.LogAggregationContextProto
-	(*ApplicationACLMapProto)(nil),                       // 63: heddle.hadoop.ApplicationACLMapProto
-	(*PlacementConstraintProto)(nil),                     // 64: heddle.hadoop.PlacementConstraintProto
-	(*SimplePlacementConstraintProto)(nil),               // 65: heddle.hadoop.SimplePlacementConstraintProto
-	(*PlacementConstraintTargetProto)(nil),               // 66: heddle.hadoop.PlacementConstraintTargetProto
-	(*TimedPlacementConstraintProto)(nil),                // 67: heddle.hadoop.TimedPlacementConstraintProto
-	(*CompositePlacementConstraintProto)(nil),            // 68: heddle.hadoop.CompositePlacementConstraintProto
-	(*PlacementConstraintMapEntryProto)(nil),             // 69: heddle.hadoop.PlacementConstraintMapEntryProto
-	(*ReservationIdProto)(nil),                           // 70: heddle.hadoop.ReservationIdProto
-	(*ContainerLaunchContextProto)(nil),                  // 71: heddle.hadoop.ContainerLaunchContextProto
-	(*ContainerStatusProto)(nil),                         // 72: heddle.hadoop.ContainerStatusProto
-	(*ContainerRetryContextProto)(nil),                   // 73: heddle.hadoop.ContainerRetryContextProto
-	(*StringLocalResourceMapProto)(nil),                  // 74: heddle.hadoop.StringLocalResourceMapProto
-	(*StringStringMapProto)(nil),                         // 75: heddle.hadoop.StringStringMapProto
-	(*StringBytesMapProto)(nil),                          // 76: heddle.hadoop.StringBytesMapProto
-	(*CollectorInfoProto)(nil),                           // 77: heddle.hadoop.CollectorInfoProto
-	(*NMTokenIdentifierProto)(nil),                       // 78: heddle.hadoop.NMTokenIdentifierProto
-	(*AMRMTokenIdentifierProto)(nil),                     // 79: heddle.hadoop.AMRMTokenIdentifierProto
-	(*ContainerTokenIdentifierProto)(nil),                // 80: heddle.hadoop.ContainerTokenIdentifierProto
-	(*ClientToAMTokenIdentifierProto)(nil),               // 81: heddle.hadoop.ClientToAMTokenIdentifierProto
-	(*YARNDelegationTokenIdentifierProto)(nil),           // 82: heddle.hadoop.YARNDelegationTokenIdentifierProto
-	(*RegisterApplicationMasterRequestProto)(nil),        // 83: heddle.hadoop.RegisterApplicationMasterRequestProto
-	(*RegisterApplicationMasterResponseProto)(nil),       // 84: heddle.hadoop.RegisterApplicationMasterResponseProto
-	(*FinishApplicationMasterRequestProto)(nil),          // 85: heddle.hadoop.FinishApplicationMasterRequestProto
-	(*FinishApplicationMasterResponseProto)(nil),         // 86: heddle.hadoop.FinishApplicationMasterResponseProto
-	(*UpdateContainerRequestProto)(nil),                  // 87: heddle.hadoop.UpdateContainerRequestProto
-	(*UpdateContainerErrorProto)(nil),                    // 88: heddle.hadoop.UpdateContainerErrorProto
-	(*AllocateRequestProto)(nil),                         // 89: heddle.hadoop.AllocateRequestProto
-	(*NMTokenProto)(nil),                                 // 90: heddle.hadoop.NMTokenProto
-	(*UpdatedContainerProto)(nil),                        // 91: heddle.hadoop.UpdatedContainerProto
-	(*EnhancedHeadroomProto)(nil),                        // 92: heddle.hadoop.EnhancedHeadroomProto
-	(*AllocateResponseProto)(nil),                        // 93: heddle.hadoop.AllocateResponseProto
-	(*GetNewApplicationRequestProto)(nil),                // 94: heddle.hadoop.GetNewApplicationRequestProto
-	(*GetNewApplicationResponseProto)(nil),               // 95: heddle.hadoop.GetNewApplicationResponseProto
-	(*GetApplicationReportRequestProto)(nil),             // 96: heddle.hadoop.GetApplicationReportRequestProto
-	(*GetApplicationReportResponseProto)(nil),            // 97: heddle.hadoop.GetApplicationReportResponseProto
-	(*SubmitApplicationRequestProto)(nil),                // 98: heddle.hadoop.SubmitApplicationRequestProto
-	(*SubmitApplicationResponseProto)(nil),               // 99: heddle.hadoop.SubmitApplicationResponseProto
-	(*KillApplicationRequestProto)(nil),                  // 100: heddle.hadoop.KillApplicationRequestProto
-	(*KillApplicationResponseProto)(nil),                 // 101: heddle.hadoop.KillApplicationResponseProto
-	(*SignalContainerRequestProto)(nil),                  // 102: heddle.hadoop.SignalContainerRequestProto
-	(*SignalContainerResponseProto)(nil),                 // 103: heddle.hadoop.SignalContainerResponseProto
-	(*StartContainerRequestProto)(nil),                   // 104: heddle.hadoop.StartContainerRequestProto
-	(*StartContainersRequestProto)(nil),                  // 105: heddle.hadoop.StartContainersRequestProto
-	(*ContainerExceptionMapProto)(nil),                   // 106: heddle.hadoop.ContainerExceptionMapProto
-	(*StartContainersResponseProto)(nil),                 // 107: heddle.hadoop.StartContainersResponseProto
-	(*StopContainersRequestProto)(nil),                   // 108: heddle.hadoop.StopContainersRequestProto
-	(*StopContainersResponseProto)(nil),                  // 109: heddle.hadoop.StopContainersResponseProto
-	(*GetContainerStatusesRequestProto)(nil),             // 110: heddle.hadoop.GetContainerStatusesRequestProto
-	(*GetContainerStatusesResponseProto)(nil),            // 111: heddle.hadoop.GetContainerStatusesResponseProto
-	(*TokenProto)(nil),                                   // 112: heddle.hadoop.TokenProto
+	(ApplicationsRequestScopeProto)(0),                   // 22: heddle.hadoop.ApplicationsRequestScopeProto
+	(QueueStateProto)(0),                                 // 23: heddle.hadoop.QueueStateProto
+	(YarnApplicationAttemptStateProto)(0),                // 24: heddle.hadoop.YarnApplicationAttemptStateProto
+	(PlacementConstraintTargetProto_TargetType)(0),       // 25: heddle.hadoop.PlacementConstraintTargetProto.TargetType
+	(TimedPlacementConstraintProto_DelayUnit)(0),         // 26: heddle.hadoop.TimedPlacementConstraintProto.DelayUnit
+	(CompositePlacementConstraintProto_CompositeType)(0), // 27: heddle.hadoop.CompositePlacementConstraintProto.CompositeType
+	(*SerializedExceptionProto)(nil),                     // 28: heddle.hadoop.SerializedExceptionProto
+	(*ApplicationIdProto)(nil),                           // 29: heddle.hadoop.ApplicationIdProto
+	(*ApplicationAttemptIdProto)(nil),                    // 30: heddle.hadoop.ApplicationAttemptIdProto
+	(*ContainerIdProto)(nil),                             // 31: heddle.hadoop.ContainerIdProto
+	(*ResourceInformationProto)(nil),                     // 32: heddle.hadoop.ResourceInformationProto
+	(*ResourceTypeInfoProto)(nil),                        // 33: heddle.hadoop.ResourceTypeInfoProto
+	(*ResourceProto)(nil),                                // 34: heddle.hadoop.ResourceProto
+	(*ResourceUtilizationProto)(nil),                     // 35: heddle.hadoop.ResourceUtilizationProto
+	(*ResourceProfileEntry)(nil),                         // 36: heddle.hadoop.ResourceProfileEntry
+	(*ResourceProfilesProto)(nil),                        // 37: heddle.hadoop.ResourceProfilesProto
+	(*PriorityProto)(nil),                                // 38: heddle.hadoop.PriorityProto
+	(*ContainerProto)(nil),                               // 39: heddle.hadoop.ContainerProto
+	(*URLProto)(nil),                                     // 40: heddle.hadoop.URLProto
+	(*LocalResourceProto)(nil),                           // 41: heddle.hadoop.LocalResourceProto
+	(*StringLongMapProto)(nil),                           // 42: heddle.hadoop.StringLongMapProto
+	(*StringFloatMapProto)(nil),                          // 43: heddle.hadoop.StringFloatMapProto
+	(*ApplicationResourceUsageReportProto)(nil),          // 44: heddle.hadoop.ApplicationResourceUsageReportProto
+	(*ApplicationReportProto)(nil),                       // 45: heddle.hadoop.ApplicationReportProto
+	(*AppTimeoutsMapProto)(nil),                          // 46: heddle.hadoop.AppTimeoutsMapProto
+	(*ApplicationTimeoutProto)(nil),                      // 47: heddle.hadoop.ApplicationTimeoutProto
+	(*NodeIdProto)(nil),                                  // 48: heddle.hadoop.NodeIdProto
+	(*NodeReportProto)(nil),                              // 49: heddle.hadoop.NodeReportProto
+	(*NodeAttributeKeyProto)(nil),                        // 50: heddle.hadoop.NodeAttributeKeyProto
+	(*NodeAttributeProto)(nil),                           // 51: heddle.hadoop.NodeAttributeProto
+	(*ResourceRequestProto)(nil),                         // 52: heddle.hadoop.ResourceRequestProto
+	(*ExecutionTypeRequestProto)(nil),                    // 53: heddle.hadoop.ExecutionTypeRequestProto
+	(*SchedulingRequestProto)(nil),                       // 54: heddle.hadoop.SchedulingRequestProto
+	(*ResourceSizingProto)(nil),                          // 55: heddle.hadoop.ResourceSizingProto
+	(*RejectedSchedulingRequestProto)(nil),               // 56: heddle.hadoop.RejectedSchedulingRequestProto
+	(*PreemptionMessageProto)(nil),                       // 57: heddle.hadoop.PreemptionMessageProto
+	(*StrictPreemptionContractProto)(nil),                // 58: heddle.hadoop.StrictPreemptionContractProto
+	(*PreemptionContractProto)(nil),                      // 59: heddle.hadoop.PreemptionContractProto
+	(*PreemptionContainerProto)(nil),                     // 60: heddle.hadoop.PreemptionContainerProto
+	(*PreemptionResourceRequestProto)(nil),               // 61: heddle.hadoop.PreemptionResourceRequestProto
+	(*ResourceBlacklistRequestProto)(nil),                // 62: heddle.hadoop.ResourceBlacklistRequestProto
+	(*ApplicationSubmissionContextProto)(nil),            // 63: heddle.hadoop.ApplicationSubmissionContextProto
+	(*ApplicationTimeoutMapProto)(nil),                   // 64: heddle.hadoop.ApplicationTimeoutMapProto
+	(*LogAggregationContextProto)(nil),                   // 65: heddle.hadoop.LogAggregationContextProto
+	(*ApplicationACLMapProto)(nil),                       // 66: heddle.hadoop.ApplicationACLMapProto
+	(*PlacementConstraintProto)(nil),                     // 67: heddle.hadoop.PlacementConstraintProto
+	(*SimplePlacementConstraintProto)(nil),               // 68: heddle.hadoop.SimplePlacementConstraintProto
+	(*PlacementConstraintTargetProto)(nil),               // 69: heddle.hadoop.PlacementConstraintTargetProto
+	(*TimedPlacementConstraintProto)(nil),                // 70: heddle.hadoop.TimedPlacementConstraintProto
+	(*CompositePlacementConstraintProto)(nil),            // 71: heddle.hadoop.CompositePlacementConstraintProto
+	(*PlacementConstraintMapEntryProto)(nil),             // 72: heddle.hadoop.PlacementConstraintMapEntryProto
+	(*ReservationIdProto)(nil),                           // 73: heddle.hadoop.ReservationIdProto
+	(*ContainerLaunchContextProto)(nil),                  // 74: heddle.hadoop.ContainerLaunchContextProto
+	(*ContainerStatusProto)(nil),                         // 75: heddle.hadoop.ContainerStatusProto
+	(*ContainerRetryContextProto)(nil),                   // 76: heddle.hadoop.ContainerRetryContextProto
+	(*StringLocalResourceMapProto)(nil),                  // 77: heddle.hadoop.StringLocalResourceMapProto
+	(*StringStringMapProto)(nil),                         // 78: heddle.hadoop.StringStringMapProto
+	(*StringBytesMapProto)(nil),                          // 79: heddle.hadoop.StringBytesMapProto
+	(*CollectorInfoProto)(nil),                           // 80: heddle.hadoop.CollectorInfoProto
+	(*NMTokenIdentifierProto)(nil),                       // 81: heddle.hadoop.NMTokenIdentifierProto
+	(*AMRMTokenIdentifierProto)(nil),                     // 82: heddle.hadoop.AMRMTokenIdentifierProto
+	(*ContainerTokenIdentifierProto)(nil),                // 83: heddle.hadoop.ContainerTokenIdentifierProto
+	(*ClientToAMTokenIdentifierProto)(nil),               // 84: heddle.hadoop.ClientToAMTokenIdentifierProto
+	(*YARNDelegationTokenIdentifierProto)(nil),           // 85: heddle.hadoop.YARNDelegationTokenIdentifierProto
+	(*RegisterApplicationMasterRequestProto)(nil),        // 86: heddle.hadoop.RegisterApplicationMasterRequestProto
+	(*RegisterApplicationMasterResponseProto)(nil),       // 87: heddle.hadoop.RegisterApplicationMasterResponseProto
+	(*FinishApplicationMasterRequestProto)(nil),          // 88: heddle.hadoop.FinishApplicationMasterRequestProto
+	(*FinishApplicationMasterResponseProto)(nil),         // 89: heddle.hadoop.FinishApplicationMasterResponseProto
+	(*UpdateContainerRequestProto)(nil),                  // 90: heddle.hadoop.UpdateContainerRequestProto
+	(*UpdateContainerErrorProto)(nil),                    // 91: heddle.hadoop.UpdateContainerErrorProto
+	(*AllocateRequestProto)(nil),                         // 92: heddle.hadoop.AllocateRequestProto
+	(*NMTokenProto)(nil),                                 // 93: heddle.hadoop.NMTokenProto
+	(*UpdatedContainerProto)(nil),                        // 94: heddle.hadoop.UpdatedContainerProto
+	(*EnhancedHeadroomProto)(nil),                        // 95: heddle.hadoop.EnhancedHeadroomProto
+	(*AllocateResponseProto)(nil),                        // 96: heddle.hadoop.AllocateResponseProto
+	(*GetNewApplicationRequestProto)(nil),                // 97: heddle.hadoop.GetNewApplicationRequestProto
+	(*GetNewApplicationResponseProto)(nil),               // 98: heddle.hadoop.GetNewApplicationResponseProto
+	(*GetApplicationReportRequestProto)(nil),             // 99: heddle.hadoop.GetApplicationReportRequestProto
+	(*GetApplicationReportResponseProto)(nil),            // 100: heddle.hadoop.GetApplicationReportResponseProto
+	(*SubmitApplicationRequestProto)(nil),                // 101: heddle.hadoop.SubmitApplicationRequestProto
+	(*SubmitApplicationResponseProto)(nil),               // 102: heddle.hadoop.SubmitApplicationResponseProto
+	(*KillApplicationRequestProto)(nil),                  // 103: heddle.hadoop.KillApplicationRequestProto
+	(*KillApplicationResponseProto)(nil),                 // 104: heddle.hadoop.KillApplicationResponseProto
+	(*SignalContainerRequestProto)(nil),                  // 105: heddle.hadoop.SignalContainerRequestProto
+	(*SignalContainerResponseProto)(nil),                 // 106: heddle.hadoop.SignalContainerResponseProto
+	(*StartContainerRequestProto)(nil),                   // 107: heddle.hadoop.StartContainerRequestProto
+	(*StartContainersRequestProto)(nil),                  // 108: heddle.hadoop.StartContainersRequestProto
+	(*ContainerExceptionMapProto)(nil),                   // 109: heddle.hadoop.ContainerExceptionMapProto
+	(*StartContainersResponseProto)(nil),                 // 110: heddle.hadoop.StartContainersResponseProto
+	(*StopContainersRequestProto)(nil),                   // 111: heddle.hadoop.StopContainersRequestProto
+	(*StopContainersResponseProto)(nil),                  // 112: heddle.hadoop.StopContainersResponseProto
+	(*GetContainerStatusesRequestProto)(nil),             // 113: heddle.hadoop.GetContainerStatusesRequestProto
+	(*GetContainerStatusesResponseProto)(nil),            // 114: heddle.hadoop.GetContainerStatusesResponseProto
+	(*GetClusterMetricsRequestProto)(nil),                // 115: heddle.hadoop.GetClusterMetricsRequestProto
+	(*YarnClusterMetricsProto)(nil),                      // 116: heddle.hadoop.YarnClusterMetricsProto
+	(*GetClusterMetricsResponseProto)(nil),               // 117: heddle.hadoop.GetClusterMetricsResponseProto
+	(*GetApplicationsRequestProto)(nil),                  // 118: heddle.hadoop.GetApplicationsRequestProto
+	(*GetApplicationsResponseProto)(nil),                 // 119: heddle.hadoop.GetApplicationsResponseProto
+	(*GetClusterNodesRequestProto)(nil),                  // 120: heddle.hadoop.GetClusterNodesRequestProto
+	(*GetClusterNodesResponseProto)(nil),                 // 121: heddle.hadoop.GetClusterNodesResponseProto
+	(*GetQueueInfoRequestProto)(nil),                     // 122: heddle.hadoop.GetQueueInfoRequestProto
+	(*QueueStatisticsProto)(nil),                         // 123: heddle.hadoop.QueueStatisticsProto
+	(*QueueConfigurationsProto)(nil),                     // 124: heddle.hadoop.QueueConfigurationsProto
+	(*QueueConfigurationsMapProto)(nil),                  // 125: heddle.hadoop.QueueConfigurationsMapProto
+	(*QueueInfoProto)(nil),                               // 126: heddle.hadoop.QueueInfoProto
+	(*GetQueueInfoResponseProto)(nil),                    // 127: heddle.hadoop.GetQueueInfoResponseProto
+	(*MoveApplicationAcrossQueuesRequestProto)(nil),      // 128: heddle.hadoop.MoveApplicationAcrossQueuesRequestProto
+	(*MoveApplicationAcrossQueuesResponseProto)(nil),     // 129: heddle.hadoop.MoveApplicationAcrossQueuesResponseProto
+	(*UpdateApplicationPriorityRequestProto)(nil),        // 130: heddle.hadoop.UpdateApplicationPriorityRequestProto
+	(*UpdateApplicationPriorityResponseProto)(nil),       // 131: heddle.hadoop.UpdateApplicationPriorityResponseProto
+	(*ApplicationUpdateTimeoutMapProto)(nil),             // 132: heddle.hadoop.ApplicationUpdateTimeoutMapProto
+	(*UpdateApplicationTimeoutsRequestProto)(nil),        // 133: heddle.hadoop.UpdateApplicationTimeoutsRequestProto
+	(*UpdateApplicationTimeoutsResponseProto)(nil),       // 134: heddle.hadoop.UpdateApplicationTimeoutsResponseProto
+	(*GetApplicationAttemptsRequestProto)(nil),           // 135: heddle.hadoop.GetApplicationAttemptsRequestProto
+	(*ApplicationAttemptReportProto)(nil),                // 136: heddle.hadoop.ApplicationAttemptReportProto
+	(*GetApplicationAttemptsResponseProto)(nil),          // 137: heddle.hadoop.GetApplicationAttemptsResponseProto
+	(*GetContainersRequestProto)(nil),                    // 138: heddle.hadoop.GetContainersRequestProto
+	(*ContainerReportProto)(nil),                         // 139: heddle.hadoop.ContainerReportProto
+	(*GetContainersResponseProto)(nil),                   // 140: heddle.hadoop.GetContainersResponseProto
+	(*GetClusterNodeLabelsRequestProto)(nil),             // 141: heddle.hadoop.GetClusterNodeLabelsRequestProto
+	(*NodeLabelProto)(nil),                               // 142: heddle.hadoop.NodeLabelProto
+	(*GetClusterNodeLabelsResponseProto)(nil),            // 143: heddle.hadoop.GetClusterNodeLabelsResponseProto
+	(*GetAllResourceTypeInfoRequestProto)(nil),           // 144: heddle.hadoop.GetAllResourceTypeInfoRequestProto
+	(*GetAllResourceTypeInfoResponseProto)(nil),          // 145: heddle.hadoop.GetAllResourceTypeInfoResponseProto
+	(*TokenProto)(nil),                                   // 146: heddle.hadoop.TokenProto
 }
 var file_hadoop_yarn_proto_depIdxs = []int32{
-	25,  // 0: heddle.hadoop.SerializedExceptionProto.cause:type_name -> heddle.hadoop.SerializedExceptionProto
-	26,  // 1: heddle.hadoop.ApplicationAttemptIdProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
-	26,  // 2: heddle.hadoop.ContainerIdProto.app_id:type_name -> heddle.hadoop.ApplicationIdProto
-	27,  // 3: heddle.hadoop.ContainerIdProto.app_attempt_id:type_name -> heddle.hadoop.ApplicationAttemptIdProto
+	28,  // 0: heddle.hadoop.SerializedExceptionProto.cause:type_name -> heddle.hadoop.SerializedExceptionProto
+	29,  // 1: heddle.hadoop.ApplicationAttemptIdProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
+	29,  // 2: heddle.hadoop.ContainerIdProto.app_id:type_name -> heddle.hadoop.ApplicationIdProto
+	30,  // 3: heddle.hadoop.ContainerIdProto.app_attempt_id:type_name -> heddle.hadoop.ApplicationAttemptIdProto
 	0,   // 4: heddle.hadoop.ResourceInformationProto.type:type_name -> heddle.hadoop.ResourceTypesProto
-	75,  // 5: heddle.hadoop.ResourceInformationProto.attributes:type_name -> heddle.hadoop.StringStringMapProto
+	78,  // 5: heddle.hadoop.ResourceInformationProto.attributes:type_name -> heddle.hadoop.StringStringMapProto
 	0,   // 6: heddle.hadoop.ResourceTypeInfoProto.type:type_name -> heddle.hadoop.ResourceTypesProto
-	29,  // 7: heddle.hadoop.ResourceProto.resource_value_map:type_name -> heddle.hadoop.ResourceInformationProto
-	40,  // 8: heddle.hadoop.ResourceUtilizationProto.customResources:type_name -> heddle.hadoop.StringFloatMapProto
-	31,  // 9: heddle.hadoop.ResourceProfileEntry.resources:type_name -> heddle.hadoop.ResourceProto
-	33,  // 10: heddle.hadoop.ResourceProfilesProto.resource_profiles_map:type_name -> heddle.hadoop.ResourceProfileEntry
-	28,  // 11: heddle.hadoop.ContainerProto.id:type_name -> heddle.hadoop.ContainerIdProto
-	45,  // 12: heddle.hadoop.ContainerProto.nodeId:type_name -> heddle.hadoop.NodeIdProto
-	31,  // 13: heddle.hadoop.ContainerProto.resource:type_name -> heddle.hadoop.ResourceProto
-	35,  // 14: heddle.hadoop.ContainerProto.priority:type_name -> heddle.hadoop.PriorityProto
-	112, // 15: heddle.hadoop.ContainerProto.container_token:type_name -> heddle.hadoop.TokenProto
+	32,  // 7: heddle.hadoop.ResourceProto.resource_value_map:type_name -> heddle.hadoop.ResourceInformationProto
+	43,  // 8: heddle.hadoop.ResourceUtilizationProto.customResources:type_name -> heddle.hadoop.StringFloatMapProto
+	34,  // 9: heddle.hadoop.ResourceProfileEntry.resources:type_name -> heddle.hadoop.ResourceProto
+	36,  // 10: heddle.hadoop.ResourceProfilesProto.resource_profiles_map:type_name -> heddle.hadoop.ResourceProfileEntry
+	31,  // 11: heddle.hadoop.ContainerProto.id:type_name -> heddle.hadoop.ContainerIdProto
+	48,  // 12: heddle.hadoop.ContainerProto.nodeId:type_name -> heddle.hadoop.NodeIdProto
+	34,  // 13: heddle.hadoop.ContainerProto.resource:type_name -> heddle.hadoop.ResourceProto
+	38,  // 14: heddle.hadoop.ContainerProto.priority:type_name -> heddle.hadoop.PriorityProto
+	146, // 15: heddle.hadoop.ContainerProto.container_token:type_name -> heddle.hadoop.TokenProto
 	12,  // 16: heddle.hadoop.ContainerProto.execution_type:type_name -> heddle.hadoop.ExecutionTypeProto
-	37,  // 17: heddle.hadoop.LocalResourceProto.resource:type_name -> heddle.hadoop.URLProto
+	40,  // 17: heddle.hadoop.LocalResourceProto.resource:type_name -> heddle.hadoop.URLProto
 	6,   // 18: heddle.hadoop.LocalResourceProto.type:type_name -> heddle.hadoop.LocalResourceTypeProto
 	5,   // 19: heddle.hadoop.LocalResourceProto.visibility:type_name -> heddle.hadoop.LocalResourceVisibilityProto
-	31,  // 20: heddle.hadoop.ApplicationResourceUsageReportProto.used_resources:type_name -> heddle.hadoop.ResourceProto
-	31,  // 21: heddle.hadoop.ApplicationResourceUsageReportProto.reserved_resources:type_name -> heddle.hadoop.ResourceProto
-	31,  // 22: heddle.hadoop.ApplicationResourceUsageReportProto.needed_resources:type_name -> heddle.hadoop.ResourceProto
-	39,  // 23: heddle.hadoop.ApplicationResourceUsageReportProto.application_resource_usage_map:type_name -> heddle.hadoop.StringLongMapProto
-	39,  // 24: heddle.hadoop.ApplicationResourceUsageReportProto.application_preempted_resource_usage_map:type_name -> heddle.hadoop.StringLongMapProto
-	26,  // 25: heddle.hadoop.ApplicationReportProto.applicationId:type_name -> heddle.hadoop.ApplicationIdProto
-	112, // 26: heddle.hadoop.ApplicationReportProto.client_to_am_token:type_name -> heddle.hadoop.TokenProto
+	34,  // 20: heddle.hadoop.ApplicationResourceUsageReportProto.used_resources:type_name -> heddle.hadoop.ResourceProto
+	34,  // 21: heddle.hadoop.ApplicationResourceUsageReportProto.reserved_resources:type_name -> heddle.hadoop.ResourceProto
+	34,  // 22: heddle.hadoop.ApplicationResourceUsageReportProto.needed_resources:type_name -> heddle.hadoop.ResourceProto
+	42,  // 23: heddle.hadoop.ApplicationResourceUsageReportProto.application_resource_usage_map:type_name -> heddle.hadoop.StringLongMapProto
+	42,  // 24: heddle.hadoop.ApplicationResourceUsageReportProto.application_preempted_resource_usage_map:type_name -> heddle.hadoop.StringLongMapProto
+	29,  // 25: heddle.hadoop.ApplicationReportProto.applicationId:type_name -> heddle.hadoop.ApplicationIdProto
+	146, // 26: heddle.hadoop.ApplicationReportProto.client_to_am_token:type_name -> heddle.hadoop.TokenProto
 	3,   // 27: heddle.hadoop.ApplicationReportProto.yarn_application_state:type_name -> heddle.hadoop.YarnApplicationStateProto
 	4,   // 28: heddle.hadoop.ApplicationReportProto.final_application_status:type_name -> heddle.hadoop.FinalApplicationStatusProto
-	41,  // 29: heddle.hadoop.ApplicationReportProto.app_resource_Usage:type_name -> heddle.hadoop.ApplicationResourceUsageReportProto
-	27,  // 30: heddle.hadoop.ApplicationReportProto.currentApplicationAttemptId:type_name -> heddle.hadoop.ApplicationAttemptIdProto
-	112, // 31: heddle.hadoop.ApplicationReportProto.am_rm_token:type_name -> heddle.hadoop.TokenProto
+	44,  // 29: heddle.hadoop.ApplicationReportProto.app_resource_Usage:type_name -> heddle.hadoop.ApplicationResourceUsageReportProto
+	30,  // 30: heddle.hadoop.ApplicationReportProto.currentApplicationAttemptId:type_name -> heddle.hadoop.ApplicationAttemptIdProto
+	146, // 31: heddle.hadoop.ApplicationReportProto.am_rm_token:type_name -> heddle.hadoop.TokenProto
 	7,   // 32: heddle.hadoop.ApplicationReportProto.log_aggregation_status:type_name -> heddle.hadoop.LogAggregationStatusProto
-	35,  // 33: heddle.hadoop.ApplicationReportProto.priority:type_name -> heddle.hadoop.PriorityProto
-	43,  // 34: heddle.hadoop.ApplicationReportProto.appTimeouts:type_name -> heddle.hadoop.AppTimeoutsMapProto
+	38,  // 33: heddle.hadoop.ApplicationReportProto.priority:type_name -> heddle.hadoop.PriorityProto
+	46,  // 34: heddle.hadoop.ApplicationReportProto.appTimeouts:type_name -> heddle.hadoop.AppTimeoutsMapProto
 	15,  // 35: heddle.hadoop.AppTimeoutsMapProto.application_timeout_type:type_name -> heddle.hadoop.ApplicationTimeoutTypeProto
-	44,  // 36: heddle.hadoop.AppTimeoutsMapProto.application_timeout:type_name -> heddle.hadoop.ApplicationTimeoutProto
+	47,  // 36: heddle.hadoop.AppTimeoutsMapProto.application_timeout:type_name -> heddle.hadoop.ApplicationTimeoutProto
 	15,  // 37: heddle.hadoop.ApplicationTimeoutProto.application_timeout_type:type_name -> heddle.hadoop.ApplicationTimeoutTypeProto
-	45,  // 38: heddle.hadoop.NodeReportProto.nodeId:type_name -> heddle.hadoop.NodeIdProto
-	31,  // 39: heddle.hadoop.NodeReportProto.used:type_name -> heddle.hadoop.ResourceProto
-	31,  // 40: heddle.hadoop.NodeReportProto.capability:type_name -> heddle.hadoop.ResourceProto
+	48,  // 38: heddle.hadoop.NodeReportProto.nodeId:type_name -> heddle.hadoop.NodeIdProto
+	34,  // 39: heddle.hadoop.NodeReportProto.used:type_name -> heddle.hadoop.ResourceProto
+	34,  // 40: heddle.hadoop.NodeReportProto.capability:type_name -> heddle.hadoop.ResourceProto
 	8,   // 41: heddle.hadoop.NodeReportProto.node_state:type_name -> heddle.hadoop.NodeStateProto
-	32,  // 42: heddle.hadoop.NodeReportProto.containers_utilization:type_name -> heddle.hadoop.ResourceUtilizationProto
-	32,  // 43: heddle.hadoop.NodeReportProto.node_utilization:type_name -> heddle.hadoop.ResourceUtilizationProto
+	35,  // 42: heddle.hadoop.NodeReportProto.containers_utilization:type_name -> heddle.hadoop.ResourceUtilizationProto
+	35,  // 43: heddle.hadoop.NodeReportProto.node_utilization:type_name -> heddle.hadoop.ResourceUtilizationProto
 	9,   // 44: heddle.hadoop.NodeReportProto.node_update_type:type_name -> heddle.hadoop.NodeUpdateTypeProto
-	48,  // 45: heddle.hadoop.NodeReportProto.node_attributes:type_name -> heddle.hadoop.NodeAttributeProto
-	47,  // 46: heddle.hadoop.NodeAttributeProto.attributeKey:type_name -> heddle.hadoop.NodeAttributeKeyProto
+	51,  // 45: heddle.hadoop.NodeReportProto.node_attributes:type_name -> heddle.hadoop.NodeAttributeProto
+	50,  // 46: heddle.hadoop.NodeAttributeProto.attributeKey:type_name -> heddle.hadoop.NodeAttributeKeyProto
 	10,  // 47: heddle.hadoop.NodeAttributeProto.attributeType:type_name -> heddle.hadoop.NodeAttributeTypeProto
-	35,  // 48: heddle.hadoop.ResourceRequestProto.priority:type_name -> heddle.hadoop.PriorityProto
-	31,  // 49: heddle.hadoop.ResourceRequestProto.capability:type_name -> heddle.hadoop.ResourceProto
-	50,  // 50: heddle.hadoop.ResourceRequestProto.execution_type_request:type_name -> heddle.hadoop.ExecutionTypeRequestProto
+	38,  // 48: heddle.hadoop.ResourceRequestProto.priority:type_name -> heddle.hadoop.PriorityProto
+	34,  // 49: heddle.hadoop.ResourceRequestProto.capability:type_name -> heddle.hadoop.ResourceProto
+	53,  // 50: heddle.hadoop.ResourceRequestProto.execution_type_request:type_name -> heddle.hadoop.ExecutionTypeRequestProto
 	12,  // 51: heddle.hadoop.ExecutionTypeRequestProto.execution_type:type_name -> heddle.hadoop.ExecutionTypeProto
-	35,  // 52: heddle.hadoop.SchedulingRequestProto.priority:type_name -> heddle.hadoop.PriorityProto
-	50,  // 53: heddle.hadoop.SchedulingRequestProto.executionType:type_name -> heddle.hadoop.ExecutionTypeRequestProto
-	52,  // 54: heddle.hadoop.SchedulingRequestProto.resourceSizing:type_name -> heddle.hadoop.ResourceSizingProto
-	64,  // 55: heddle.hadoop.SchedulingRequestProto.placementConstraint:type_name -> heddle.hadoop.PlacementConstraintProto
-	31,  // 56: heddle.hadoop.ResourceSizingProto.resources:type_name -> heddle.hadoop.ResourceProto
+	38,  // 52: heddle.hadoop.SchedulingRequestProto.priority:type_name -> heddle.hadoop.PriorityProto
+	53,  // 53: heddle.hadoop.SchedulingRequestProto.executionType:type_name -> heddle.hadoop.ExecutionTypeRequestProto
+	55,  // 54: heddle.hadoop.SchedulingRequestProto.resourceSizing:type_name -> heddle.hadoop.ResourceSizingProto
+	67,  // 55: heddle.hadoop.SchedulingRequestProto.placementConstraint:type_name -> heddle.hadoop.PlacementConstraintProto
+	34,  // 56: heddle.hadoop.ResourceSizingProto.resources:type_name -> heddle.hadoop.ResourceProto
 	14,  // 57: heddle.hadoop.RejectedSchedulingRequestProto.reason:type_name -> heddle.hadoop.RejectionReasonProto
-	51,  // 58: heddle.hadoop.RejectedSchedulingRequestProto.request:type_name -> heddle.hadoop.SchedulingRequestProto
-	55,  // 59: heddle.hadoop.PreemptionMessageProto.strictContract:type_name -> heddle.hadoop.StrictPreemptionContractProto
-	56,  // 60: heddle.hadoop.PreemptionMessageProto.contract:type_name -> heddle.hadoop.PreemptionContractProto
-	57,  // 61: heddle.hadoop.StrictPreemptionContractProto.container:type_name -> heddle.hadoop.PreemptionContainerProto
-	58,  // 62: heddle.hadoop.PreemptionContractProto.resource:type_name -> heddle.hadoop.PreemptionResourceRequestProto
-	57,  // 63: heddle.hadoop.PreemptionContractProto.container:type_name -> heddle.hadoop.PreemptionContainerProto
-	28,  // 64: heddle.hadoop.PreemptionContainerProto.id:type_name -> heddle.hadoop.ContainerIdProto
-	49,  // 65: heddle.hadoop.PreemptionResourceRequestProto.resource:type_name -> heddle.hadoop.ResourceRequestProto
-	26,  // 66: heddle.hadoop.ApplicationSubmissionContextProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
-	35,  // 67: heddle.hadoop.ApplicationSubmissionContextProto.priority:type_name -> heddle.hadoop.PriorityProto
-	71,  // 68: heddle.hadoop.ApplicationSubmissionContextProto.am_container_spec:type_name -> heddle.hadoop.ContainerLaunchContextProto
-	31,  // 69: heddle.hadoop.ApplicationSubmissionContextProto.resource:type_name -> heddle.hadoop.ResourceProto
-	62,  // 70: heddle.hadoop.ApplicationSubmissionContextProto.log_aggregation_context:type_name -> heddle.hadoop.LogAggregationContextProto
-	70,  // 71: heddle.hadoop.ApplicationSubmissionContextProto.reservation_id:type_name -> heddle.hadoop.ReservationIdProto
-	49,  // 72: heddle.hadoop.ApplicationSubmissionContextProto.am_container_resource_request:type_name -> heddle.hadoop.ResourceRequestProto
-	61,  // 73: heddle.hadoop.ApplicationSubmissionContextProto.application_timeouts:type_name -> heddle.hadoop.ApplicationTimeoutMapProto
-	75,  // 74: heddle.hadoop.ApplicationSubmissionContextProto.application_scheduling_properties:type_name -> heddle.hadoop.StringStringMapProto
+	54,  // 58: heddle.hadoop.RejectedSchedulingRequestProto.request:type_name -> heddle.hadoop.SchedulingRequestProto
+	58,  // 59: heddle.hadoop.PreemptionMessageProto.strictContract:type_name -> heddle.hadoop.StrictPreemptionContractProto
+	59,  // 60: heddle.hadoop.PreemptionMessageProto.contract:type_name -> heddle.hadoop.PreemptionContractProto
+	60,  // 61: heddle.hadoop.StrictPreemptionContractProto.container:type_name -> heddle.hadoop.PreemptionContainerProto
+	61,  // 62: heddle.hadoop.PreemptionContractProto.resource:type_name -> heddle.hadoop.PreemptionResourceRequestProto
+	60,  // 63: heddle.hadoop.PreemptionContractProto.container:type_name -> heddle.hadoop.PreemptionContainerProto
+	31,  // 64: heddle.hadoop.PreemptionContainerProto.id:type_name -> heddle.hadoop.ContainerIdProto
+	52,  // 65: heddle.hadoop.PreemptionResourceRequestProto.resource:type_name -> heddle.hadoop.ResourceRequestProto
+	29,  // 66: heddle.hadoop.ApplicationSubmissionContextProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
+	38,  // 67: heddle.hadoop.ApplicationSubmissionContextProto.priority:type_name -> heddle.hadoop.PriorityProto
+	74,  // 68: heddle.hadoop.ApplicationSubmissionContextProto.am_container_spec:type_name -> heddle.hadoop.ContainerLaunchContextProto
+	34,  // 69: heddle.hadoop.ApplicationSubmissionContextProto.resource:type_name -> heddle.hadoop.ResourceProto
+	65,  // 70: heddle.hadoop.ApplicationSubmissionContextProto.log_aggregation_context:type_name -> heddle.hadoop.LogAggregationContextProto
+	73,  // 71: heddle.hadoop.ApplicationSubmissionContextProto.reservation_id:type_name -> heddle.hadoop.ReservationIdProto
+	52,  // 72: heddle.hadoop.ApplicationSubmissionContextProto.am_container_resource_request:type_name -> heddle.hadoop.ResourceRequestProto
+	64,  // 73: heddle.hadoop.ApplicationSubmissionContextProto.application_timeouts:type_name -> heddle.hadoop.ApplicationTimeoutMapProto
+	78,  // 74: heddle.hadoop.ApplicationSubmissionContextProto.application_scheduling_properties:type_name -> heddle.hadoop.StringStringMapProto
 	15,  // 75: heddle.hadoop.ApplicationTimeoutMapProto.application_timeout_type:type_name -> heddle.hadoop.ApplicationTimeoutTypeProto
 	16,  // 76: heddle.hadoop.ApplicationACLMapProto.accessType:type_name -> heddle.hadoop.ApplicationAccessTypeProto
-	65,  // 77: heddle.hadoop.PlacementConstraintProto.simpleConstraint:type_name -> heddle.hadoop.SimplePlacementConstraintProto
-	68,  // 78: heddle.hadoop.PlacementConstraintProto.compositeConstraint:type_name -> heddle.hadoop.CompositePlacementConstraintProto
-	66,  // 79: heddle.hadoop.SimplePlacementConstraintProto.targetExpressions:type_name -> heddle.hadoop.PlacementConstraintTargetProto
+	68,  // 77: heddle.hadoop.PlacementConstraintProto.simpleConstraint:type_name -> heddle.hadoop.SimplePlacementConstraintProto
+	71,  // 78: heddle.hadoop.PlacementConstraintProto.compositeConstraint:type_name -> heddle.hadoop.CompositePlacementConstraintProto
+	69,  // 79: heddle.hadoop.SimplePlacementConstraintProto.targetExpressions:type_name -> heddle.hadoop.PlacementConstraintTargetProto
 	18,  // 80: heddle.hadoop.SimplePlacementConstraintProto.attributeOpCode:type_name -> heddle.hadoop.NodeAttributeOpCodeProto
-	22,  // 81: heddle.hadoop.PlacementConstraintTargetProto.targetType:type_name -> heddle.hadoop.PlacementConstraintTargetProto.TargetType
-	64,  // 82: heddle.hadoop.TimedPlacementConstraintProto.placementConstraint:type_name -> heddle.hadoop.PlacementConstraintProto
-	23,  // 83: heddle.hadoop.TimedPlacementConstraintProto.delayUnit:type_name -> heddle.hadoop.TimedPlacementConstraintProto.DelayUnit
-	24,  // 84: heddle.hadoop.CompositePlacementConstraintProto.compositeType:type_name -> heddle.hadoop.CompositePlacementConstraintProto.CompositeType
-	64,  // 85: heddle.hadoop.CompositePlacementConstraintProto.childConstraints:type_name -> heddle.hadoop.PlacementConstraintProto
-	67,  // 86: heddle.hadoop.CompositePlacementConstraintProto.timedChildConstraints:type_name -> heddle.hadoop.TimedPlacementConstraintProto
-	64,  // 87: heddle.hadoop.PlacementConstraintMapEntryProto.placement_constraint:type_name -> heddle.hadoop.PlacementConstraintProto
-	74,  // 88: heddle.hadoop.ContainerLaunchContextProto.localResources:type_name -> heddle.hadoop.StringLocalResourceMapProto
-	76,  // 89: heddle.hadoop.ContainerLaunchContextProto.service_data:type_name -> heddle.hadoop.StringBytesMapProto
-	75,  // 90: heddle.hadoop.ContainerLaunchContextProto.environment:type_name -> heddle.hadoop.StringStringMapProto
-	63,  // 91: heddle.hadoop.ContainerLaunchContextProto.application_ACLs:type_name -> heddle.hadoop.ApplicationACLMapProto
-	73,  // 92: heddle.hadoop.ContainerLaunchContextProto.container_retry_context:type_name -> heddle.hadoop.ContainerRetryContextProto
-	28,  // 93: heddle.hadoop.ContainerStatusProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
+	25,  // 81: heddle.hadoop.PlacementConstraintTargetProto.targetType:type_name -> heddle.hadoop.PlacementConstraintTargetProto.TargetType
+	67,  // 82: heddle.hadoop.TimedPlacementConstraintProto.placementConstraint:type_name -> heddle.hadoop.PlacementConstraintProto
+	26,  // 83: heddle.hadoop.TimedPlacementConstraintProto.delayUnit:type_name -> heddle.hadoop.TimedPlacementConstraintProto.DelayUnit
+	27,  // 84: heddle.hadoop.CompositePlacementConstraintProto.compositeType:type_name -> heddle.hadoop.CompositePlacementConstraintProto.CompositeType
+	67,  // 85: heddle.hadoop.CompositePlacementConstraintProto.childConstraints:type_name -> heddle.hadoop.PlacementConstraintProto
+	70,  // 86: heddle.hadoop.CompositePlacementConstraintProto.timedChildConstraints:type_name -> heddle.hadoop.TimedPlacementConstraintProto
+	67,  // 87: heddle.hadoop.PlacementConstraintMapEntryProto.placement_constraint:type_name -> heddle.hadoop.PlacementConstraintProto
+	77,  // 88: heddle.hadoop.ContainerLaunchContextProto.localResources:type_name -> heddle.hadoop.StringLocalResourceMapProto
+	79,  // 89: heddle.hadoop.ContainerLaunchContextProto.service_data:type_name -> heddle.hadoop.StringBytesMapProto
+	78,  // 90: heddle.hadoop.ContainerLaunchContextProto.environment:type_name -> heddle.hadoop.StringStringMapProto
+	66,  // 91: heddle.hadoop.ContainerLaunchContextProto.application_ACLs:type_name -> heddle.hadoop.ApplicationACLMapProto
+	76,  // 92: heddle.hadoop.ContainerLaunchContextProto.container_retry_context:type_name -> heddle.hadoop.ContainerRetryContextProto
+	31,  // 93: heddle.hadoop.ContainerStatusProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
 	1,   // 94: heddle.hadoop.ContainerStatusProto.state:type_name -> heddle.hadoop.ContainerStateProto
-	31,  // 95: heddle.hadoop.ContainerStatusProto.capability:type_name -> heddle.hadoop.ResourceProto
+	34,  // 95: heddle.hadoop.ContainerStatusProto.capability:type_name -> heddle.hadoop.ResourceProto
 	12,  // 96: heddle.hadoop.ContainerStatusProto.executionType:type_name -> heddle.hadoop.ExecutionTypeProto
-	75,  // 97: heddle.hadoop.ContainerStatusProto.container_attributes:type_name -> heddle.hadoop.StringStringMapProto
+	78,  // 97: heddle.hadoop.ContainerStatusProto.container_attributes:type_name -> heddle.hadoop.StringStringMapProto
 	2,   // 98: heddle.hadoop.ContainerStatusProto.container_sub_state:type_name -> heddle.hadoop.ContainerSubStateProto
 	19,  // 99: heddle.hadoop.ContainerRetryContextProto.retry_policy:type_name -> heddle.hadoop.ContainerRetryPolicyProto
-	38,  // 100: heddle.hadoop.StringLocalResourceMapProto.value:type_name -> heddle.hadoop.LocalResourceProto
-	112, // 101: heddle.hadoop.CollectorInfoProto.collector_token:type_name -> heddle.hadoop.TokenProto
-	27,  // 102: heddle.hadoop.NMTokenIdentifierProto.appAttemptId:type_name -> heddle.hadoop.ApplicationAttemptIdProto
-	45,  // 103: heddle.hadoop.NMTokenIdentifierProto.nodeId:type_name -> heddle.hadoop.NodeIdProto
-	27,  // 104: heddle.hadoop.AMRMTokenIdentifierProto.appAttemptId:type_name -> heddle.hadoop.ApplicationAttemptIdProto
-	28,  // 105: heddle.hadoop.ContainerTokenIdentifierProto.containerId:type_name -> heddle.hadoop.ContainerIdProto
-	31,  // 106: heddle.hadoop.ContainerTokenIdentifierProto.resource:type_name -> heddle.hadoop.ResourceProto
-	35,  // 107: heddle.hadoop.ContainerTokenIdentifierProto.priority:type_name -> heddle.hadoop.PriorityProto
-	62,  // 108: heddle.hadoop.ContainerTokenIdentifierProto.logAggregationContext:type_name -> heddle.hadoop.LogAggregationContextProto
+	41,  // 100: heddle.hadoop.StringLocalResourceMapProto.value:type_name -> heddle.hadoop.LocalResourceProto
+	146, // 101: heddle.hadoop.CollectorInfoProto.collector_token:type_name -> heddle.hadoop.TokenProto
+	30,  // 102: heddle.hadoop.NMTokenIdentifierProto.appAttemptId:type_name -> heddle.hadoop.ApplicationAttemptIdProto
+	48,  // 103: heddle.hadoop.NMTokenIdentifierProto.nodeId:type_name -> heddle.hadoop.NodeIdProto
+	30,  // 104: heddle.hadoop.AMRMTokenIdentifierProto.appAttemptId:type_name -> heddle.hadoop.ApplicationAttemptIdProto
+	31,  // 105: heddle.hadoop.ContainerTokenIdentifierProto.containerId:type_name -> heddle.hadoop.ContainerIdProto
+	34,  // 106: heddle.hadoop.ContainerTokenIdentifierProto.resource:type_name -> heddle.hadoop.ResourceProto
+	38,  // 107: heddle.hadoop.ContainerTokenIdentifierProto.priority:type_name -> heddle.hadoop.PriorityProto
+	65,  // 108: heddle.hadoop.ContainerTokenIdentifierProto.logAggregationContext:type_name -> heddle.hadoop.LogAggregationContextProto
 	11,  // 109: heddle.hadoop.ContainerTokenIdentifierProto.containerType:type_name -> heddle.hadoop.ContainerTypeProto
 	12,  // 110: heddle.hadoop.ContainerTokenIdentifierProto.executionType:type_name -> heddle.hadoop.ExecutionTypeProto
-	27,  // 111: heddle.hadoop.ClientToAMTokenIdentifierProto.appAttemptId:type_name -> heddle.hadoop.ApplicationAttemptIdProto
-	69,  // 112: heddle.hadoop.RegisterApplicationMasterRequestProto.placement_constraints:type_name -> heddle.hadoop.PlacementConstraintMapEntryProto
-	31,  // 113: heddle.hadoop.RegisterApplicationMasterResponseProto.maximumCapability:type_name -> heddle.hadoop.ResourceProto
-	63,  // 114: heddle.hadoop.RegisterApplicationMasterResponseProto.application_ACLs:type_name -> heddle.hadoop.ApplicationACLMapProto
-	36,  // 115: heddle.hadoop.RegisterApplicationMasterResponseProto.containers_from_previous_attempts:type_name -> heddle.hadoop.ContainerProto
-	90,  // 116: heddle.hadoop.RegisterApplicationMasterResponseProto.nm_tokens_from_previous_attempts:type_name -> heddle.hadoop.NMTokenProto
+	30,  // 111: heddle.hadoop.ClientToAMTokenIdentifierProto.appAttemptId:type_name -> heddle.hadoop.ApplicationAttemptIdProto
+	72,  // 112: heddle.hadoop.RegisterApplicationMasterRequestProto.placement_constraints:type_name -> heddle.hadoop.PlacementConstraintMapEntryProto
+	34,  // 113: heddle.hadoop.RegisterApplicationMasterResponseProto.maximumCapability:type_name -> heddle.hadoop.ResourceProto
+	66,  // 114: heddle.hadoop.RegisterApplicationMasterResponseProto.application_ACLs:type_name -> heddle.hadoop.ApplicationACLMapProto
+	39,  // 115: heddle.hadoop.RegisterApplicationMasterResponseProto.containers_from_previous_attempts:type_name -> heddle.hadoop.ContainerProto
+	93,  // 116: heddle.hadoop.RegisterApplicationMasterResponseProto.nm_tokens_from_previous_attempts:type_name -> heddle.hadoop.NMTokenProto
 	21,  // 117: heddle.hadoop.RegisterApplicationMasterResponseProto.scheduler_resource_types:type_name -> heddle.hadoop.SchedulerResourceTypes
-	34,  // 118: heddle.hadoop.RegisterApplicationMasterResponseProto.resource_profiles:type_name -> heddle.hadoop.ResourceProfilesProto
-	30,  // 119: heddle.hadoop.RegisterApplicationMasterResponseProto.resource_types:type_name -> heddle.hadoop.ResourceTypeInfoProto
+	37,  // 118: heddle.hadoop.RegisterApplicationMasterResponseProto.resource_profiles:type_name -> heddle.hadoop.ResourceProfilesProto
+	33,  // 119: heddle.hadoop.RegisterApplicationMasterResponseProto.resource_types:type_name -> heddle.hadoop.ResourceTypeInfoProto
 	4,   // 120: heddle.hadoop.FinishApplicationMasterRequestProto.final_application_status:type_name -> heddle.hadoop.FinalApplicationStatusProto
-	28,  // 121: heddle.hadoop.UpdateContainerRequestProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
+	31,  // 121: heddle.hadoop.UpdateContainerRequestProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
 	20,  // 122: heddle.hadoop.UpdateContainerRequestProto.update_type:type_name -> heddle.hadoop.ContainerUpdateTypeProto
-	31,  // 123: heddle.hadoop.UpdateContainerRequestProto.capability:type_name -> heddle.hadoop.ResourceProto
+	34,  // 123: heddle.hadoop.UpdateContainerRequestProto.capability:type_name -> heddle.hadoop.ResourceProto
 	12,  // 124: heddle.hadoop.UpdateContainerRequestProto.execution_type:type_name -> heddle.hadoop.ExecutionTypeProto
-	87,  // 125: heddle.hadoop.UpdateContainerErrorProto.update_request:type_name -> heddle.hadoop.UpdateContainerRequestProto
-	49,  // 126: heddle.hadoop.AllocateRequestProto.ask:type_name -> heddle.hadoop.ResourceRequestProto
-	28,  // 127: heddle.hadoop.AllocateRequestProto.release:type_name -> heddle.hadoop.ContainerIdProto
-	59,  // 128: heddle.hadoop.AllocateRequestProto.blacklist_request:type_name -> heddle.hadoop.ResourceBlacklistRequestProto
-	87,  // 129: heddle.hadoop.AllocateRequestProto.update_requests:type_name -> heddle.hadoop.UpdateContainerRequestProto
-	51,  // 130: heddle.hadoop.AllocateRequestProto.scheduling_requests:type_name -> heddle.hadoop.SchedulingRequestProto
-	45,  // 131: heddle.hadoop.NMTokenProto.nodeId:type_name -> heddle.hadoop.NodeIdProto
-	112, // 132: heddle.hadoop.NMTokenProto.token:type_name -> heddle.hadoop.TokenProto
+	90,  // 125: heddle.hadoop.UpdateContainerErrorProto.update_request:type_name -> heddle.hadoop.UpdateContainerRequestProto
+	52,  // 126: heddle.hadoop.AllocateRequestProto.ask:type_name -> heddle.hadoop.ResourceRequestProto
+	31,  // 127: heddle.hadoop.AllocateRequestProto.release:type_name -> heddle.hadoop.ContainerIdProto
+	62,  // 128: heddle.hadoop.AllocateRequestProto.blacklist_request:type_name -> heddle.hadoop.ResourceBlacklistRequestProto
+	90,  // 129: heddle.hadoop.AllocateRequestProto.update_requests:type_name -> heddle.hadoop.UpdateContainerRequestProto
+	54,  // 130: heddle.hadoop.AllocateRequestProto.scheduling_requests:type_name -> heddle.hadoop.SchedulingRequestProto
+	48,  // 131: heddle.hadoop.NMTokenProto.nodeId:type_name -> heddle.hadoop.NodeIdProto
+	146, // 132: heddle.hadoop.NMTokenProto.token:type_name -> heddle.hadoop.TokenProto
 	20,  // 133: heddle.hadoop.UpdatedContainerProto.update_type:type_name -> heddle.hadoop.ContainerUpdateTypeProto
-	36,  // 134: heddle.hadoop.UpdatedContainerProto.container:type_name -> heddle.hadoop.ContainerProto
+	39,  // 134: heddle.hadoop.UpdatedContainerProto.container:type_name -> heddle.hadoop.ContainerProto
 	13,  // 135: heddle.hadoop.AllocateResponseProto.a_m_command:type_name -> heddle.hadoop.AMCommandProto
-	36,  // 136: heddle.hadoop.AllocateResponseProto.allocated_containers:type_name -> heddle.hadoop.ContainerProto
-	72,  // 137: heddle.hadoop.AllocateResponseProto.completed_container_statuses:type_name -> heddle.hadoop.ContainerStatusProto
-	31,  // 138: heddle.hadoop.AllocateResponseProto.limit:type_name -> heddle.hadoop.ResourceProto
-	46,  // 139: heddle.hadoop.AllocateResponseProto.updated_nodes:type_name -> heddle.hadoop.NodeReportProto
-	54,  // 140: heddle.hadoop.AllocateResponseProto.preempt:type_name -> heddle.hadoop.PreemptionMessageProto
-	90,  // 141: heddle.hadoop.AllocateResponseProto.nm_tokens:type_name -> heddle.hadoop.NMTokenProto
-	112, // 142: heddle.hadoop.AllocateResponseProto.am_rm_token:type_name -> heddle.hadoop.TokenProto
-	35,  // 143: heddle.hadoop.AllocateResponseProto.application_priority:type_name -> heddle.hadoop.PriorityProto
-	77,  // 144: heddle.hadoop.AllocateResponseProto.collector_info:type_name -> heddle.hadoop.CollectorInfoProto
-	88,  // 145: heddle.hadoop.AllocateResponseProto.update_errors:type_name -> heddle.hadoop.UpdateContainerErrorProto
-	91,  // 146: heddle.hadoop.AllocateResponseProto.updated_containers:type_name -> heddle.hadoop.UpdatedContainerProto
-	36,  // 147: heddle.hadoop.AllocateResponseProto.containers_from_previous_attempts:type_name -> heddle.hadoop.ContainerProto
-	53,  // 148: heddle.hadoop.AllocateResponseProto.rejected_scheduling_requests:type_name -> heddle.hadoop.RejectedSchedulingRequestProto
-	92,  // 149: heddle.hadoop.AllocateResponseProto.enhanced_headroom:type_name -> heddle.hadoop.EnhancedHeadroomProto
-	26,  // 150: heddle.hadoop.GetNewApplicationResponseProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
-	31,  // 151: heddle.hadoop.GetNewApplicationResponseProto.maximumCapability:type_name -> heddle.hadoop.ResourceProto
-	26,  // 152: heddle.hadoop.GetApplicationReportRequestProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
-	42,  // 153: heddle.hadoop.GetApplicationReportResponseProto.application_report:type_name -> heddle.hadoop.ApplicationReportProto
-	60,  // 154: heddle.hadoop.SubmitApplicationRequestProto.application_submission_context:type_name -> heddle.hadoop.ApplicationSubmissionContextProto
-	26,  // 155: heddle.hadoop.KillApplicationRequestProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
-	28,  // 156: heddle.hadoop.SignalContainerRequestProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
+	39,  // 136: heddle.hadoop.AllocateResponseProto.allocated_containers:type_name -> heddle.hadoop.ContainerProto
+	75,  // 137: heddle.hadoop.AllocateResponseProto.completed_container_statuses:type_name -> heddle.hadoop.ContainerStatusProto
+	34,  // 138: heddle.hadoop.AllocateResponseProto.limit:type_name -> heddle.hadoop.ResourceProto
+	49,  // 139: heddle.hadoop.AllocateResponseProto.updated_nodes:type_name -> heddle.hadoop.NodeReportProto
+	57,  // 140: heddle.hadoop.AllocateResponseProto.preempt:type_name -> heddle.hadoop.PreemptionMessageProto
+	93,  // 141: heddle.hadoop.AllocateResponseProto.nm_tokens:type_name -> heddle.hadoop.NMTokenProto
+	146, // 142: heddle.hadoop.AllocateResponseProto.am_rm_token:type_name -> heddle.hadoop.TokenProto
+	38,  // 143: heddle.hadoop.AllocateResponseProto.application_priority:type_name -> heddle.hadoop.PriorityProto
+	80,  // 144: heddle.hadoop.AllocateResponseProto.collector_info:type_name -> heddle.hadoop.CollectorInfoProto
+	91,  // 145: heddle.hadoop.AllocateResponseProto.update_errors:type_name -> heddle.hadoop.UpdateContainerErrorProto
+	94,  // 146: heddle.hadoop.AllocateResponseProto.updated_containers:type_name -> heddle.hadoop.UpdatedContainerProto
+	39,  // 147: heddle.hadoop.AllocateResponseProto.containers_from_previous_attempts:type_name -> heddle.hadoop.ContainerProto
+	56,  // 148: heddle.hadoop.AllocateResponseProto.rejected_scheduling_requests:type_name -> heddle.hadoop.RejectedSchedulingRequestProto
+	95,  // 149: heddle.hadoop.AllocateResponseProto.enhanced_headroom:type_name -> heddle.hadoop.EnhancedHeadroomProto
+	29,  // 150: heddle.hadoop.GetNewApplicationResponseProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
+	34,  // 151: heddle.hadoop.GetNewApplicationResponseProto.maximumCapability:type_name -> heddle.hadoop.ResourceProto
+	29,  // 152: heddle.hadoop.GetApplicationReportRequestProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
+	45,  // 153: heddle.hadoop.GetApplicationReportResponseProto.application_report:type_name -> heddle.hadoop.ApplicationReportProto
+	63,  // 154: heddle.hadoop.SubmitApplicationRequestProto.application_submission_context:type_name -> heddle.hadoop.ApplicationSubmissionContextProto
+	29,  // 155: heddle.hadoop.KillApplicationRequestProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
+	31,  // 156: heddle.hadoop.SignalContainerRequestProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
 	17,  // 157: heddle.hadoop.SignalContainerRequestProto.command:type_name -> heddle.hadoop.SignalContainerCommandProto
-	71,  // 158: heddle.hadoop.StartContainerRequestProto.container_launch_context:type_name -> heddle.hadoop.ContainerLaunchContextProto
-	112, // 159: heddle.hadoop.StartContainerRequestProto.container_token:type_name -> heddle.hadoop.TokenProto
-	104, // 160: heddle.hadoop.StartContainersRequestProto.start_container_request:type_name -> heddle.hadoop.StartContainerRequestProto
-	28,  // 161: heddle.hadoop.ContainerExceptionMapProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
-	25,  // 162: heddle.hadoop.ContainerExceptionMapProto.exception:type_name -> heddle.hadoop.SerializedExceptionProto
-	76,  // 163: heddle.hadoop.StartContainersResponseProto.services_meta_data:type_name -> heddle.hadoop.StringBytesMapProto
-	28,  // 164: heddle.hadoop.StartContainersResponseProto.succeeded_requests:type_name -> heddle.hadoop.ContainerIdProto
-	106, // 165: heddle.hadoop.StartContainersResponseProto.failed_requests:type_name -> heddle.hadoop.ContainerExceptionMapProto
-	28,  // 166: heddle.hadoop.StopContainersRequestProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
-	28,  // 167: heddle.hadoop.StopContainersResponseProto.succeeded_requests:type_name -> heddle.hadoop.ContainerIdProto
-	106, // 168: heddle.hadoop.StopContainersResponseProto.failed_requests:type_name -> heddle.hadoop.ContainerExceptionMapProto
-	28,  // 169: heddle.hadoop.GetContainerStatusesRequestProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
-	72,  // 170: heddle.hadoop.GetContainerStatusesResponseProto.status:type_name -> heddle.hadoop.ContainerStatusProto
-	106, // 171: heddle.hadoop.GetContainerStatusesResponseProto.failed_requests:type_name -> heddle.hadoop.ContainerExceptionMapProto
-	172, // [172:172] is the sub-list for method output_type
-	172, // [172:172] is the sub-list for method input_type
-	172, // [172:172] is the sub-list for extension type_name
-	172, // [172:172] is the sub-list for extension extendee
-	0,   // [0:172] is the sub-list for field type_name
+	74,  // 158: heddle.hadoop.StartContainerRequestProto.container_launch_context:type_name -> heddle.hadoop.ContainerLaunchContextProto
+	146, // 159: heddle.hadoop.StartContainerRequestProto.container_token:type_name -> heddle.hadoop.TokenProto
+	107, // 160: heddle.hadoop.StartContainersRequestProto.start_container_request:type_name -> heddle.hadoop.StartContainerRequestProto
+	31,  // 161: heddle.hadoop.ContainerExceptionMapProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
+	28,  // 162: heddle.hadoop.ContainerExceptionMapProto.exception:type_name -> heddle.hadoop.SerializedExceptionProto
+	79,  // 163: heddle.hadoop.StartContainersResponseProto.services_meta_data:type_name -> heddle.hadoop.StringBytesMapProto
+	31,  // 164: heddle.hadoop.StartContainersResponseProto.succeeded_requests:type_name -> heddle.hadoop.ContainerIdProto
+	109, // 165: heddle.hadoop.StartContainersResponseProto.failed_requests:type_name -> heddle.hadoop.ContainerExceptionMapProto
+	31,  // 166: heddle.hadoop.StopContainersRequestProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
+	31,  // 167: heddle.hadoop.StopContainersResponseProto.succeeded_requests:type_name -> heddle.hadoop.ContainerIdProto
+	109, // 168: heddle.hadoop.StopContainersResponseProto.failed_requests:type_name -> heddle.hadoop.ContainerExceptionMapProto
+	31,  // 169: heddle.hadoop.GetContainerStatusesRequestProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
+	75,  // 170: heddle.hadoop.GetContainerStatusesResponseProto.status:type_name -> heddle.hadoop.ContainerStatusProto
+	109, // 171: heddle.hadoop.GetContainerStatusesResponseProto.failed_requests:type_name -> heddle.hadoop.ContainerExceptionMapProto
+	116, // 172: heddle.hadoop.GetClusterMetricsResponseProto.cluster_metrics:type_name -> heddle.hadoop.YarnClusterMetricsProto
+	3,   // 173: heddle.hadoop.GetApplicationsRequestProto.application_states:type_name -> heddle.hadoop.YarnApplicationStateProto
+	22,  // 174: heddle.hadoop.GetApplicationsRequestProto.scope:type_name -> heddle.hadoop.ApplicationsRequestScopeProto
+	45,  // 175: heddle.hadoop.GetApplicationsResponseProto.applications:type_name -> heddle.hadoop.ApplicationReportProto
+	8,   // 176: heddle.hadoop.GetClusterNodesRequestProto.nodeStates:type_name -> heddle.hadoop.NodeStateProto
+	49,  // 177: heddle.hadoop.GetClusterNodesResponseProto.nodeReports:type_name -> heddle.hadoop.NodeReportProto
+	34,  // 178: heddle.hadoop.QueueConfigurationsProto.effectiveMinCapacity:type_name -> heddle.hadoop.ResourceProto
+	34,  // 179: heddle.hadoop.QueueConfigurationsProto.effectiveMaxCapacity:type_name -> heddle.hadoop.ResourceProto
+	34,  // 180: heddle.hadoop.QueueConfigurationsProto.configuredMinCapacity:type_name -> heddle.hadoop.ResourceProto
+	34,  // 181: heddle.hadoop.QueueConfigurationsProto.configuredMaxCapacity:type_name -> heddle.hadoop.ResourceProto
+	124, // 182: heddle.hadoop.QueueConfigurationsMapProto.queueConfigurations:type_name -> heddle.hadoop.QueueConfigurationsProto
+	23,  // 183: heddle.hadoop.QueueInfoProto.state:type_name -> heddle.hadoop.QueueStateProto
+	126, // 184: heddle.hadoop.QueueInfoProto.childQueues:type_name -> heddle.hadoop.QueueInfoProto
+	45,  // 185: heddle.hadoop.QueueInfoProto.applications:type_name -> heddle.hadoop.ApplicationReportProto
+	123, // 186: heddle.hadoop.QueueInfoProto.queueStatistics:type_name -> heddle.hadoop.QueueStatisticsProto
+	125, // 187: heddle.hadoop.QueueInfoProto.queueConfigurationsMap:type_name -> heddle.hadoop.QueueConfigurationsMapProto
+	126, // 188: heddle.hadoop.GetQueueInfoResponseProto.queueInfo:type_name -> heddle.hadoop.QueueInfoProto
+	29,  // 189: heddle.hadoop.MoveApplicationAcrossQueuesRequestProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
+	29,  // 190: heddle.hadoop.UpdateApplicationPriorityRequestProto.applicationId:type_name -> heddle.hadoop.ApplicationIdProto
+	38,  // 191: heddle.hadoop.UpdateApplicationPriorityRequestProto.applicationPriority:type_name -> heddle.hadoop.PriorityProto
+	38,  // 192: heddle.hadoop.UpdateApplicationPriorityResponseProto.applicationPriority:type_name -> heddle.hadoop.PriorityProto
+	15,  // 193: heddle.hadoop.ApplicationUpdateTimeoutMapProto.application_timeout_type:type_name -> heddle.hadoop.ApplicationTimeoutTypeProto
+	29,  // 194: heddle.hadoop.UpdateApplicationTimeoutsRequestProto.applicationId:type_name -> heddle.hadoop.ApplicationIdProto
+	132, // 195: heddle.hadoop.UpdateApplicationTimeoutsRequestProto.application_timeouts:type_name -> heddle.hadoop.ApplicationUpdateTimeoutMapProto
+	132, // 196: heddle.hadoop.UpdateApplicationTimeoutsResponseProto.application_timeouts:type_name -> heddle.hadoop.ApplicationUpdateTimeoutMapProto
+	29,  // 197: heddle.hadoop.GetApplicationAttemptsRequestProto.application_id:type_name -> heddle.hadoop.ApplicationIdProto
+	30,  // 198: heddle.hadoop.ApplicationAttemptReportProto.application_attempt_id:type_name -> heddle.hadoop.ApplicationAttemptIdProto
+	24,  // 199: heddle.hadoop.ApplicationAttemptReportProto.yarn_application_attempt_state:type_name -> heddle.hadoop.YarnApplicationAttemptStateProto
+	31,  // 200: heddle.hadoop.ApplicationAttemptReportProto.am_container_id:type_name -> heddle.hadoop.ContainerIdProto
+	136, // 201: heddle.hadoop.GetApplicationAttemptsResponseProto.application_attempts:type_name -> heddle.hadoop.ApplicationAttemptReportProto
+	30,  // 202: heddle.hadoop.GetContainersRequestProto.application_attempt_id:type_name -> heddle.hadoop.ApplicationAttemptIdProto
+	31,  // 203: heddle.hadoop.ContainerReportProto.container_id:type_name -> heddle.hadoop.ContainerIdProto
+	34,  // 204: heddle.hadoop.ContainerReportProto.resource:type_name -> heddle.hadoop.ResourceProto
+	48,  // 205: heddle.hadoop.ContainerReportProto.node_id:type_name -> heddle.hadoop.NodeIdProto
+	38,  // 206: heddle.hadoop.ContainerReportProto.priority:type_name -> heddle.hadoop.PriorityProto
+	1,   // 207: heddle.hadoop.ContainerReportProto.container_state:type_name -> heddle.hadoop.ContainerStateProto
+	12,  // 208: heddle.hadoop.ContainerReportProto.executionType:type_name -> heddle.hadoop.ExecutionTypeProto
+	139, // 209: heddle.hadoop.GetContainersResponseProto.containers:type_name -> heddle.hadoop.ContainerReportProto
+	142, // 210: heddle.hadoop.GetClusterNodeLabelsResponseProto.nodeLabels:type_name -> heddle.hadoop.NodeLabelProto
+	33,  // 211: heddle.hadoop.GetAllResourceTypeInfoResponseProto.resource_type_info:type_name -> heddle.hadoop.ResourceTypeInfoProto
+	212, // [212:212] is the sub-list for method output_type
+	212, // [212:212] is the sub-list for method input_type
+	212, // [212:212] is the sub-list for extension type_name
+	212, // [212:212] is the sub-list for extension extendee
+	0,   // [0:212] is the sub-list for field type_name
 }
 
 func init() { file_hadoop_yarn_proto_init() }
@@ -8455,8 +11092,8 @@ func file_hadoop_yarn_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hadoop_yarn_proto_rawDesc), len(file_hadoop_yarn_proto_rawDesc)),
-			NumEnums:      25,
-			NumMessages:   87,
+			NumEnums:      28,
+			NumMessages:   118,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
