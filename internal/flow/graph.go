@@ -16,6 +16,22 @@ type Graph struct {
 
 	// Defaults of the job, 0 or "" where its author set none.
 	Parallelism, MaxParallelism int
+
+	SlotGroups []SlotGroup // those that the author said something of, in that order
+}
+
+// SlotGroup is what the author says of a slot sharing group.
+type SlotGroup struct {
+	Name      string
+	Resources Resources // of each slot of the group
+	Where     string    // file:line of the author's call, for errors
+}
+
+// Resources are what a slot must have. What is zero is not asked for: where all is, any slot will do.
+type Resources struct {
+	CPU    float64          // cores
+	Memory int64            // bytes; rounded up to MiB
+	Custom map[string]int64 // other resources that agents have, by name, such as gpu
 }
 
 // Add gives n the next id and puts it into the graph.
@@ -164,6 +180,8 @@ type WriterConfig struct {
 	Parallelism    int // of the consumer
 	Segments       SegmentOut
 	Records, Bytes *Counter
+	Tracer         *Tracer // follows records that are written; nil: none
+	Edge           int     // what the Tracer's Follower knows the writer by
 }
 
 // Writer is the untyped side of a typed writer.

@@ -20,7 +20,17 @@ type Messages struct {
 
 	Topic     string // or file; "" where there is none
 	Partition int32
-	Lines     bool // the messages are lines of text: a blank one that the format can't decode is no message
+	// Traces are the trace contexts of messages that have a sampled one, in order. A reader fills it in only for FieldTrace; a
+	// writer sends it along where it can.
+	Traces []MessageTrace
+
+	Lines bool // the messages are lines of text: a blank one that the format can't decode is no message
+}
+
+// MessageTrace is the trace context of one message.
+type MessageTrace struct {
+	Index   int
+	Context TraceContext
 }
 
 // Len is the number of messages.
@@ -40,7 +50,7 @@ func (m *Messages) At(s Span) []byte {
 // Reset empties m and keeps its memory.
 func (m *Messages) Reset() {
 	m.Buf, m.Values, m.Keys = m.Buf[:0], m.Values[:0], m.Keys[:0]
-	m.Headers, m.Offsets, m.Times = m.Headers[:0], m.Offsets[:0], m.Times[:0]
+	m.Headers, m.Offsets, m.Times, m.Traces = m.Headers[:0], m.Offsets[:0], m.Times[:0], m.Traces[:0]
 }
 
 // MessageFields says which parts of messages beside their values somebody wants.
@@ -52,6 +62,7 @@ const (
 	FieldHeaders
 	FieldOffset
 	FieldTime
+	FieldTrace
 )
 
 // Format turns messages into records and records into messages. One value serves all subtasks at once, so it holds no scratch state.

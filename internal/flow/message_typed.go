@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 )
 
 // Decode makes a typed source of a connector and the format of its messages. bad says what becomes of a
@@ -27,12 +28,16 @@ func (d decoded[T]) NewReader(ctx context.Context, env ReaderEnv) (Reader[T], er
 		want |= FieldTime
 	}
 	want |= FieldOffset // for errors; costs a store a message
+	tracer := TracerOf(env.Runtime)
+	if tracer != nil {
+		want |= FieldTrace
+	}
 	r, err := d.NewMessageReader(ctx, env, want)
 	if err != nil {
 		return nil, err
 	}
 	return &decodingReader[T]{MessageReader: r, format: d.format, bad: *d.bad, dead: env.Dead, times: env.Times,
-		node: env.Runtime.Node().Title(), skipped: env.Runtime.Counter("bad messages")}, nil
+		node: env.Runtime.Node().Title(), skipped: env.Runtime.Counter("bad messages"), tracer: tracer}, nil
 }
 
 // decodingReader applies a Format to what a MessageReader emits.
@@ -46,6 +51,7 @@ type decodingReader[T any] struct {
 	node    string
 	times   bool
 	skipped *Counter
+	tracer  *Tracer
 
 	// Owned by the task's goroutine.
 	recs []T
@@ -76,7 +82,37 @@ func (r *decodingReader[T]) decode(split string, m *Messages, ended bool) error 
 	if r.times {
 		b.Times = times
 	}
+	if r.tracer == nil {
+		return r.emit(split, b, ended)
+	}
+	return r.emitTraced(split, m, b, ended)
+}
+
+// emitTraced emits and says which records came with a trace, and of any from where it came.
+func (r *decodingReader[T]) emitTraced(split string, m *Messages, b Batch[T], ended bool) error {
+	t := r.tracer
+	t.describe = func(i int) []TraceAttr { return describeMessage(m, i) }
+	defer func() { t.describe, t.arrived = nil, nil }()
+	if len(b.Recs) < m.Len() {
+		t.describe = nil // some were left out: records no longer stand where their messages do
+	} else {
+		for _, tr := range m.Traces {
+			t.arrived = append(t.arrived, Arrival{Index: tr.Index, Parent: tr.Context, Attrs: describeMessage(m, tr.Index)})
+		}
+	}
 	return r.emit(split, b, ended)
+}
+
+// describeMessage says where message i came from, by OpenTelemetry's semantic conventions for messaging.
+func describeMessage(m *Messages, i int) []TraceAttr {
+	if m.Topic == "" || m.Lines {
+		return nil
+	}
+	attrs := []TraceAttr{{"messaging.destination.name", m.Topic}, {"messaging.destination.partition.id", strconv.Itoa(int(m.Partition))}}
+	if i < len(m.Offsets) {
+		attrs = append(attrs, TraceAttr{"messaging.kafka.offset", m.Offsets[i]})
+	}
+	return attrs
 }
 
 // decodeRest goes on after a bad message, if bad messages are to be skipped, and returns the times of the good ones.
@@ -141,13 +177,14 @@ func (e encoded[T]) NewWriter(ctx context.Context, rt Runtime) (SinkWriter[T], e
 	if err != nil {
 		return nil, err
 	}
-	return &encodingWriter[T]{MessageWriter: w, format: e.format}, nil
+	return &encodingWriter[T]{MessageWriter: w, format: e.format, tracer: TracerOf(rt)}, nil
 }
 
 // encodingWriter applies a Format to what it is given and passes it to a MessageWriter.
 type encodingWriter[T any] struct {
 	MessageWriter
 	format Format[T] // immutable
+	tracer *Tracer   // immutable
 
 	m Messages // owned by the task's goroutine
 }
@@ -157,6 +194,11 @@ func (w *encodingWriter[T]) Write(b Batch[T]) error {
 	w.m.Reset()
 	if err := w.format.Encode(&w.m, b.Recs); err != nil {
 		return fmt.Errorf("cannot encode record as %s: %w", w.format.Name(), err)
+	}
+	if c, ok := w.tracer.Current(); ok && c.Sampled() && len(b.Recs) <= maxFollowed {
+		for i := range b.Recs {
+			w.m.Traces = append(w.m.Traces, MessageTrace{i, c})
+		}
 	}
 	times := w.m.Times
 	if b.Times != nil && len(times) == 0 {

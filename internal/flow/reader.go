@@ -16,6 +16,25 @@ type reader[T any] struct {
 	dec   decoder
 	buf   []T // records being decoded, of a type that isn't fixed
 	parts fragments
+
+	tracer *Tracer
+	passed int // records of the segment that were pushed, while some of it are followed
+}
+
+// Trace implements TracedReader.
+func (r *reader[T]) Trace(t *Tracer) { r.tracer = t }
+
+// TracedReader is a SegmentReader that pushes records which are followed by a Tracer in batches of their own.
+type TracedReader interface{ Trace(t *Tracer) }
+
+// pass pushes the next records of the segment.
+func (r *reader[T]) pass(b Batch[T]) error {
+	if r.tracer == nil || len(r.tracer.marks) == 0 {
+		return r.Push(b)
+	}
+	first := r.passed
+	r.passed += len(b.Recs)
+	return pushMarked(r.tracer, r.Out, first, b)
 }
 
 // Consume implements SegmentReader.
@@ -65,6 +84,7 @@ func (r *reader[T]) consume(b []byte, whole bool) error {
 	if err != nil {
 		return malformed{err}
 	}
+	r.passed = 0
 	if r.l.fixed {
 		return r.fixed(b, h, times, end)
 	}
@@ -95,7 +115,7 @@ func (r *reader[T]) fixed(b []byte, h head, times []int64, end int) error {
 	}
 	for step := batchLen[T](); len(recs) > 0; {
 		k := min(step, len(recs))
-		if err := r.Push(Batch[T]{Recs: recs[:k:k], Times: headTimes(times, k)}); err != nil {
+		if err := r.pass(Batch[T]{Recs: recs[:k:k], Times: headTimes(times, k)}); err != nil {
 			return err
 		}
 		recs = recs[k:]
@@ -141,7 +161,7 @@ func (r *reader[T]) decode(b []byte, n int, times []int64) error {
 		if n -= k; n == 0 && !atEnd(pos, len(b), times != nil) {
 			return malformed{errLength}
 		}
-		if err := r.Push(Batch[T]{Recs: recs, Times: headTimes(times, k)}); err != nil {
+		if err := r.pass(Batch[T]{Recs: recs, Times: headTimes(times, k)}); err != nil {
 			return err
 		}
 		if times != nil {

@@ -32,6 +32,7 @@ type sourceOp[T any] struct {
 	out    Out[T]
 	sides  *SideOuts
 	reader Reader[T]
+	tracer *Tracer
 	emit   Emit[T] // take, made once
 	times  []int64
 	splits splitMarks[T]
@@ -62,6 +63,7 @@ func (o *sourceOp[T]) Open(ctx context.Context) error {
 	env.Dead = func(d DeadRecord, time int64, timed bool) error {
 		return EmitSideAt(o.sides, o.policy.Port, d, time, timed)
 	}
+	o.tracer = TracerOf(o.rt)
 	r, substitute, err := openReader(ctx, o.in, o.rt, env)
 	if err != nil {
 		return fmt.Errorf("cannot open source %s: %w", o.node.at(), err)
@@ -177,7 +179,7 @@ func (o *sourceOp[T]) push(split string, b Batch[T]) error {
 	if err := o.tell(o.splits.wake()); err != nil {
 		return err
 	}
-	o.below = o.out.Push(b)
+	o.below = pushRead(o.tracer, o.out, split, b)
 	return o.below
 }
 

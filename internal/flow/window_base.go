@@ -101,6 +101,9 @@ type windowBase[K comparable, T, A, R any] struct {
 	nlate  int64
 
 	restored bool // wm is what was restored
+
+	tracer   *Tracer
+	followed []followedRecord[K] // records that windows hold, for links
 }
 
 // windowTable is the part of a window operator that differs: how it holds accumulators.
@@ -136,6 +139,7 @@ func newWindowBase[K comparable, T, A, R any](p WindowParams[K, T, A, R], rt Run
 // Open implements Operator.
 func (o *windowBase[K, T, A, R]) Open(context.Context) error {
 	o.dropped = o.rt.Counter("late records")
+	o.tracer = TracerOf(o.rt)
 	o.table.opened()
 	o.arm()
 	return nil
@@ -143,6 +147,9 @@ func (o *windowBase[K, T, A, R]) Open(context.Context) error {
 
 // begin prepares for a batch and returns its event times, nil if all its records count at the time now.
 func (o *windowBase[K, T, A, R]) begin(b *Batch[T]) (times []int64, now int64, err error) {
+	if o.tracer.Active() {
+		defer func() { o.follow(b.Recs, times, now, err) }()
+	}
 	switch {
 	case o.spec.Processing:
 		return nil, max(o.rt.Now(), plus(o.wm, 1)), nil
@@ -189,6 +196,11 @@ func (o *windowBase[K, T, A, R]) tooLate(rec T, t int64) error {
 
 // emit puts out the result of a window, as a record of time t.
 func (o *windowBase[K, T, A, R]) emit(key K, start, end int64, acc A, t int64, timed bool) error {
+	if len(o.followed) > 0 && !o.tracer.Active() {
+		if links := o.links(key, start, end); len(links) > 0 {
+			return o.emitFollowed(links, key, start, end, acc, t, timed)
+		}
+	}
 	w := Windowed[K, R]{Key: key, Start: Instant(start), End: Instant(end), Value: o.agg.Result(acc)}
 	o.pushing = true
 	err := o.buf.Add(w, t, timed)

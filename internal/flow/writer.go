@@ -11,6 +11,8 @@ type encoder[T any] interface {
 	fill(ch int, b Batch[T]) (n int, full bool, err error)
 	// scatter puts each record into the segment of its channel.
 	scatter(b Batch[T], chs []uint16) error
+	// followed is fill for the one record of b, which is being followed: it tells where in the segment it is.
+	followed(ch int, b Batch[T]) error
 	// flush sends the channel's segment, if it holds a record, and says whether it did.
 	flush(ch int) (bool, error)
 	// pending is how many channels have a segment that holds a record.
@@ -71,6 +73,13 @@ func newWriter[T any](cfg WriterConfig, l *layout) (*writer[T], error) {
 // Push implements Out.
 func (w *writer[T]) Push(b Batch[T]) error {
 	w.cfg.Records.Add(int64(len(b.Recs)))
+	if w.cfg.Tracer.Active() {
+		return w.pushFollowed(b)
+	}
+	return w.push(b)
+}
+
+func (w *writer[T]) push(b Batch[T]) error {
 	switch w.cfg.Part.Kind {
 	case Broadcast:
 		for ch := range w.cfg.Channels {

@@ -107,6 +107,18 @@ func (e *fixedEncoder[T]) fill(ch int, b Batch[T]) (int, bool, error) {
 	return n, true, e.put(c, ch)
 }
 
+func (e *fixedEncoder[T]) followed(ch int, b Batch[T]) error {
+	c := &e.chans[ch]
+	if len(c.recs) > 0 && (b.Times != nil) != (c.times != nil) {
+		if err := e.put(c, ch); err != nil {
+			return err
+		}
+	}
+	e.cfg.wrote(ch, len(c.recs)) // a segment with records has room for one more
+	_, _, err := e.fill(ch, b)
+	return err
+}
+
 // large sends the first record of b, which does not fit seg, the open segment of ch.
 func (e *fixedEncoder[T]) large(ch int, seg []byte, b Batch[T]) error {
 	var t int64

@@ -56,6 +56,25 @@ func (e *planEncoder[T]) fill(ch int, b Batch[T]) (int, bool, error) {
 	return len(b.Recs), false, nil
 }
 
+func (e *planEncoder[T]) followed(ch int, b Batch[T]) error {
+	c, timed := &e.chans[ch], b.Times != nil
+	var t int64
+	if timed {
+		t = b.Times[0]
+	}
+	size, err := e.size(&b.Recs[0])
+	if err != nil {
+		return err
+	}
+	if !c.takes(size, timed) {
+		if err := e.put(c, ch); err != nil {
+			return err
+		}
+	}
+	e.cfg.wrote(ch, c.count)
+	return e.add(c, ch, &b.Recs[0], size, t, timed)
+}
+
 func (e *planEncoder[T]) scatter(b Batch[T], chs []uint16) error {
 	timed := b.Times != nil
 	var t int64
