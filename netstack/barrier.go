@@ -48,7 +48,7 @@ func (p *Partition) Overtake(sub int, payload []byte) ([]Overtaken, error) {
 		for i := s.priority; i < s.queue.len(); i++ {
 			it := s.queue.at(i)
 			if it.flags&wire.FlagEnd == 0 || it.seg != nil {
-				passed = append(passed, p.stack.overtaken(inItem{seg: it.seg, n: it.n, event: it.event, flags: it.flags}))
+				passed = append(passed, p.stack.overtaken(inItem{seg: it.seg, n: int(it.n), event: it.event, flags: it.flags}))
 			}
 		}
 	})

@@ -51,7 +51,7 @@ func (b *batch) addEvent(h wire.Header, payload []byte) {
 
 func (b *batch) addData(h wire.Header, it outItem, v *view) {
 	b.seal()
-	frame := it.seg.Frame(wire.HeaderSize, it.n)
+	frame := it.seg.Frame(wire.HeaderSize, int(it.n))
 	wire.PutHeader(frame, h)
 	if b.sums {
 		wire.PutSum(frame)

@@ -41,13 +41,14 @@ type channel struct {
 type inItem struct {
 	seg   *bufpool.Segment
 	n     int
+	hop   *Hop // mostly nil
 	event []byte
-	flags uint8
 	seq   uint32
+	flags uint8
 }
 
-// receive enters a data frame whose payload is in seg.
-func (g *Gate) receive(ch *channel, h wire.Header, seg *bufpool.Segment) {
+// receive enters a data frame whose payload is in seg. hop is nil but for one with a note.
+func (g *Gate) receive(ch *channel, h wire.Header, seg *bufpool.Segment, hop *Hop) {
 	g.mu.Lock()
 	if g.closed || ch.dead {
 		g.mu.Unlock()
@@ -67,7 +68,7 @@ func (g *Gate) receive(ch *channel, h wire.Header, seg *bufpool.Segment) {
 	g.borrowLocked(ch)
 	gr := ch.announceLocked()
 	g.queued++
-	g.pushLocked(ch, inItem{seg: seg, n: int(h.Length), flags: h.Flags, seq: h.Seq})
+	g.pushLocked(ch, inItem{seg: seg, n: int(h.Length), flags: h.Flags, seq: h.Seq, hop: hop})
 	g.unlockAndWake()
 	gr.send()
 }

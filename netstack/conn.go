@@ -30,10 +30,13 @@ type conn struct {
 	log      *slog.Logger
 	version  uint16        // of the protocol
 	compress string        // what data is compressed by, if accepted; "": not
+	traces   bool          // both ends take trace frames, and tell their clock
 	cork     *cork         // under TLS, else nil
 	wake     chan struct{} // 1 slot: the write loop has something to do
 
 	written atomic.Uint64 // bytes
+
+	arriving *arrivingHop // the read loop's: the trace frame that was the last one, or nil
 
 	// Guarded by mu.
 	mu       sync.Mutex
@@ -47,6 +50,8 @@ type conn struct {
 	views    map[uint32]*view    // if not
 	lastID   uint32
 
+	peerClock clockEstimate // of the peer
+
 	// Owned by the stack's watch loop.
 	watch connWatch
 }
@@ -56,6 +61,7 @@ type connWatch struct {
 	read, written uint64
 	readAt, wrote time.Time
 	idleSince     time.Time
+	asked         time.Time // for the peer's clock
 }
 
 func newConn(s *Stack, nc net.Conn, rd *frameReader, dialed bool, peer string) *conn {
@@ -89,6 +95,7 @@ func (c *conn) flush() error {
 // run serves the connection until it is closed. The write loop is its only goroutine beside the caller's.
 func (c *conn) run() {
 	var writer sync.WaitGroup
+	c.ask()
 	writer.Go(c.writeLoop)
 	err := c.readLoop()
 	c.fail(err)

@@ -70,6 +70,8 @@ func (c *conn) stepConsumer() error {
 		return err
 	}
 	switch h.Type {
+	case wire.Trace:
+		return c.traced(h, payload)
 	case wire.Event:
 		if ch := c.channel(h.Channel); ch != nil {
 			ch.gate.receiveEvent(ch, h, payload)
@@ -108,7 +110,11 @@ func (c *conn) readData(h wire.Header) error {
 		c.stack.pool.Put(seg)
 		return err
 	}
-	ch.gate.receive(ch, h, seg)
+	var hop *Hop
+	if c.arriving != nil {
+		hop = c.hop(h)
+	}
+	ch.gate.receive(ch, h, seg, hop)
 	return nil
 }
 
@@ -116,6 +122,7 @@ func (c *conn) readData(h wire.Header) error {
 func (c *conn) common(h wire.Header, payload []byte) error {
 	switch h.Type {
 	case wire.Keepalive:
+		return c.keepalive(payload)
 	case wire.Goodbye:
 		return errPeerClosed
 	case wire.Error:

@@ -23,6 +23,12 @@ type talker struct {
 // The talker dials as a consumer, or, with listen, is what the stack dials at "peer".
 func talk(t *testing.T, listen bool, edit func(*Config)) (*Stack, *talker) {
 	t.Helper()
+	return talkWith(t, listen, 0, edit)
+}
+
+// talkWith is talk with a talker that says it has features beside those of its configuration.
+func talkWith(t *testing.T, listen bool, features uint32, edit func(*Config)) (*Stack, *talker) {
+	t.Helper()
 	n := testnet.New()
 	config := func(name string) Config {
 		return Config{Auth: Auth{Key: testKey}, SegmentBytes: 1024, MemorySegments: 64, Identity: name, Listener: n.Listen(name), Dial: n.Dial}
@@ -43,6 +49,7 @@ func talk(t *testing.T, listen bool, edit func(*Config)) (*Stack, *talker) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { mute.Close() })
+	mute.features = features
 	tk := &talker{t: t}
 	t.Cleanup(func() { tk.nc.Close() })
 	if !listen {

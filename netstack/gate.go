@@ -58,6 +58,7 @@ type Item struct {
 	Segment *bufpool.Segment // nil for an event
 	Payload []byte           // of the segment: 8-byte aligned, valid until it is recycled
 	Event   []byte           // of an event; may be kept
+	Hop     *Hop             // of a segment that was put with a note
 	Seq     uint32           // of a priority event, for Overtaken
 	End     bool             // nothing follows on this channel; its producer is told that all was taken
 }
@@ -179,7 +180,7 @@ func (g *Gate) nextLocal(ch *channel, blocked bool) (Item, bool) {
 		g.mu.Unlock()
 		g.stack.leave(ch.view, nil)
 	}
-	return ch.item(inItem{seg: out.seg, n: out.n, event: out.event, flags: out.flags}), true
+	return ch.item(inItem{seg: out.seg, n: int(out.n), event: out.event, flags: out.flags, hop: g.stack.localHop(out.noted)}), true
 }
 
 func (ch *channel) item(in inItem) Item {
@@ -189,7 +190,10 @@ func (ch *channel) item(in inItem) Item {
 	if ch.gate.stack.cfg.DebloatTarget > 0 {
 		ch.gate.taken.Add(uint64(in.n))
 	}
-	return Item{Channel: ch.index, Segment: in.seg, Payload: in.seg.Read(0, in.n)}
+	if in.hop != nil {
+		in.hop.Taken = clockTime(ch.gate.stack.clock())
+	}
+	return Item{Channel: ch.index, Segment: in.seg, Payload: in.seg.Read(0, in.n), Hop: in.hop}
 }
 
 // localReady enters a local channel whose partition has something.

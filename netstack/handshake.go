@@ -45,7 +45,7 @@ func (s *Stack) greeting() wire.Greeting {
 	if s.cfg.Checksum {
 		g.Features |= wire.Checksums
 	}
-	g.Features |= takes[s.cfg.Compression]
+	g.Features |= takes[s.cfg.Compression] | s.features
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
 		g.Features |= wire.BigEndian
 	}
@@ -139,6 +139,7 @@ func (s *Stack) welcome(nc net.Conn) (*conn, error) {
 
 // agree enters what both ends can do, from their greetings.
 func (c *conn) agree(mine, theirs wire.Greeting) {
+	c.traces = mine.Features&theirs.Features&wire.Traces != 0
 	c.rd.sums = mine.Features&theirs.Features&wire.Checksums != 0
 	c.version = min(mine.MaxVersion, theirs.MaxVersion)
 	if !c.dialed && theirs.Features&takes[c.stack.cfg.Compression] != 0 {

@@ -222,6 +222,7 @@ func (m *machine) connect(index uint32) {
 	p.conn = newConn(m.a, p, &frameReader{nc: p, maxData: 1024}, false, "b")
 	c.conn.key = connKey{m.a.Addr(), index}
 	p.conn.compress = m.cfg.Compression
+	c.conn.traces, p.conn.traces = true, true
 	for _, e := range l.ends {
 		e.conn.rd.sums, e.batch.sums = m.cfg.Checksum, m.cfg.Checksum
 	}
@@ -364,11 +365,36 @@ func (m *machine) produce(g *group) {
 		for j := range m.rnd.IntN(200) {
 			b = append(b, pattern(n, j))
 		}
-		if err := mp.p.Put(sub, seg, len(b)); err == nil {
+		if err := mp.p.PutNoted(sub, seg, len(b), noteOf(n)); err == nil {
 			mc.add(modelItem{'d', n})
 		} else if !g.bad {
 			m.t.Fatalf("step %d: put: %v", m.step, err)
 		}
+	}
+}
+
+// noteOf is the note of payload n: every eighth has one.
+func noteOf(n uint32) []byte {
+	if n%8 != 0 {
+		return nil
+	}
+	return binary.LittleEndian.AppendUint32(nil, n)
+}
+
+// checkHop holds what the note of payload n brought against what it must.
+func (m *machine) checkHop(n uint32, h *Hop) {
+	note := noteOf(n)
+	if h == nil || note == nil {
+		if (h == nil) != (note == nil) {
+			m.t.Fatalf("step %d: payload %d has note %v, came with %+v", m.step, n, note, h)
+		}
+		return
+	}
+	if string(h.Note) != string(note) {
+		m.t.Fatalf("step %d: payload %d came with note %v, want %v", m.step, n, h.Note, note)
+	}
+	if at := []time.Time{h.Put, h.Credited, h.Written, h.Received, h.Taken}; !slices.IsSortedFunc(at, time.Time.Compare) {
+		m.t.Fatalf("step %d: the times of payload %d go back: %v", m.step, n, at)
 	}
 }
 
@@ -450,6 +476,7 @@ func (m *machine) take(g *group, mg *modelGate) {
 				m.t.Fatalf("step %d: payload is corrupt", m.step)
 			}
 		}
+		m.checkHop(got.n, it.Hop)
 		mg.held = append(mg.held, it)
 	default:
 		got = modelItem{it.Event[0], binary.LittleEndian.Uint32(it.Event[1:])}

@@ -56,6 +56,7 @@ type subpartition struct {
 	segments int   // in queue
 	held     int   // segments that count for it: being filled, queued, being written, with a local consumer
 	priority int   // priority events at the front of queue
+	noted    int   // noted segments in queue
 	told     int   // backlog last told to the consumer
 	ended    bool  // the end is queued
 	gone     bool  // consumed or cancelled: what is put is dropped
@@ -64,8 +65,9 @@ type subpartition struct {
 // outItem is a segment or, with seg nil, an event.
 type outItem struct {
 	seg   *bufpool.Segment
-	n     int
+	noted *noted // mostly nil
 	event []byte
+	n     int32
 	flags uint8
 }
 
@@ -187,6 +189,10 @@ func (p *Partition) signal() {
 // Put queues the first n bytes of seg for subpartition sub; seg was gotten for it and is no longer the caller's.
 // With n 0, or when the consumer wants no more, it only gives seg back.
 func (p *Partition) Put(sub int, seg *bufpool.Segment, n int) error {
+	return p.put(sub, seg, n, nil)
+}
+
+func (p *Partition) put(sub int, seg *bufpool.Segment, n int, nt *noted) error {
 	var flags uint8
 	if p.shy != nil && n > 0 {
 		n, flags = p.shrink(sub, seg, n)
@@ -200,9 +206,15 @@ func (p *Partition) Put(sub int, seg *bufpool.Segment, n int) error {
 		p.stack.pool.Put(seg)
 		return err
 	}
-	s.queue.push(outItem{seg: seg, n: n, flags: flags})
+	s.queue.push(outItem{seg: seg, n: int32(n), flags: flags, noted: nt})
 	s.segments++
 	p.queued++
+	if nt != nil {
+		s.noted++
+		if s.view != nil && s.view.conn != nil {
+			p.creditedLocked(s.view, s)
+		}
+	}
 	v := s.readyLocked()
 	p.mu.Unlock()
 	v.notify()
@@ -352,6 +364,6 @@ func (p *Partition) dropLocked(s *subpartition, segs []*bufpool.Segment) []*bufp
 		p.unholdLocked(s, n)
 	}
 	p.queued -= n
-	s.segments, s.priority = 0, 0
+	s.segments, s.priority, s.noted = 0, 0, 0
 	return segs
 }

@@ -30,7 +30,9 @@ type Stack struct {
 	cancel               context.CancelFunc
 	wg                   sync.WaitGroup // every goroutine of the stack
 	versions             [2]uint16      // of the protocol, oldest and newest
+	features             uint32         // that it always has
 	greeters             chan struct{}  // one slot for each handshake on its way
+	began                time.Time
 	dials                dialPool
 
 	stray                   atomic.Int64 // frames that were unknown or came late, and were ignored
@@ -63,8 +65,8 @@ func New(cfg Config) (*Stack, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Stack{
 		cfg: cfg, pool: bufpool.New(cfg.room(), cfg.MemorySegments), listener: l, addr: advertise(cfg.Advertise, l.Addr().String(), hostname),
-		sockets: socks, dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
-		versions:   [2]uint16{wire.MinVersion, wire.Version},
+		began: time.Now(), sockets: socks, dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
+		versions: [2]uint16{wire.MinVersion, wire.Version}, features: wire.Traces,
 		dials:      dialPool{entries: make(map[connKey]*dialEntry)},
 		partitions: make(map[string]*Partition), waiting: make(map[string][]*view),
 		conns: make(map[*conn]struct{}), gates: make(map[*Gate]struct{}),
@@ -265,7 +267,7 @@ func (s *Stack) serveAccepted(ctx context.Context, nc net.Conn) {
 // track counts an open connection; false if the stack is closed.
 func (s *Stack) track(c *conn) bool {
 	now := time.Now()
-	c.watch = connWatch{readAt: now, wrote: now, idleSince: now}
+	c.watch = connWatch{readAt: now, wrote: now, idleSince: now, asked: now}
 	s.mu.Lock()
 	open := !s.closed
 	if open {

@@ -105,6 +105,9 @@ func (p *Partition) attach(v *view) {
 	if err := v.window.Add(v.granted); err != nil {
 		v.window = credit.Window{}
 	}
+	if s.noted > 0 && v.conn != nil {
+		p.creditedLocked(v, s)
+	}
 	r := s.readyLocked()
 	p.mu.Unlock()
 	r.notify()
@@ -120,6 +123,9 @@ func (p *Partition) addCredit(v *view, n uint32) error {
 	if err := v.window.Add(n); err != nil {
 		p.mu.Unlock()
 		return err
+	}
+	if s := &p.subs[v.sub]; s.noted > 0 {
+		p.creditedLocked(v, s)
 	}
 	r := p.subs[v.sub].readyLocked()
 	p.mu.Unlock()
@@ -171,6 +177,9 @@ func (p *Partition) popLocked(s *subpartition) outItem {
 	if it.seg != nil {
 		s.segments--
 		p.queued--
+		if it.noted != nil {
+			s.noted--
+		}
 	} else if s.priority > 0 {
 		s.priority--
 	}
@@ -206,6 +215,9 @@ func (p *Partition) fill(v *view, b *batch) (more bool) {
 			b.addEvent(h, it.event)
 		} else if v.window.Spend() {
 			it := p.popLocked(s)
+			if it.noted != nil {
+				b.addTrace(v, it.noted)
+			}
 			h.Type, h.Flags, h.Length, h.Backlog = wire.Data, it.flags, uint32(it.n), uint32(s.segments)
 			b.addData(h, it, v)
 		} else {

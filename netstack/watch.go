@@ -71,6 +71,10 @@ func (c *conn) check(now time.Time) {
 		c.control = wire.AppendHeader(c.control, wire.Header{Type: wire.Keepalive})
 		c.unlock()
 	}
+	if now.Sub(w.asked) >= cfg.KeepaliveInterval {
+		w.asked = now
+		c.ask()
+	}
 	if c.users() > 0 || !c.dialed {
 		w.idleSince = now
 	} else if now.Sub(w.idleSince) >= cfg.IdleTimeout {

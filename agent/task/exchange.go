@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/netstack"
 	"github.com/heddle-stream/heddle/netstack/bufpool"
 )
 
@@ -39,6 +40,8 @@ type Partition interface {
 	Get(done <-chan struct{}, sub int) ([]byte, error)
 	// Put sends the first n bytes of the open segment of sub; for n = 0 it gives the segment back.
 	Put(sub, n int) error
+	// PutNoted is Put with a note of at most netstack.MaxNote bytes, which the consumer gets as a Hop beside the segment. Without a note it is Put.
+	PutNoted(sub, n int, note []byte) error
 	// Event sends payload, which it copies, after what was put before. coalesce says that it may replace a
 	// coalescable event that is the last not yet sent.
 	Event(sub int, payload []byte, coalesce bool) error
@@ -69,6 +72,8 @@ type Item struct {
 	Payload []byte // of a data segment, 8-byte aligned; valid until Recycle
 	Event   []byte // valid until Recycle
 	End     bool   // the producer finished; nothing follows on this channel
+
+	Hop *netstack.Hop // the way of a data segment that was put with a note, else nil
 
 	// The gate's own: its segment. One field for each Exchange, so that an item is made without an allocation.
 	Segment *bufpool.Segment

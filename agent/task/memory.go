@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/netstack"
 )
 
 // Memory is an Exchange within one process: what its partitions get, its gates hand out, segment by segment.
@@ -67,6 +69,7 @@ type memoryItem struct {
 	n        int
 	event    []byte
 	coalesce bool
+	hop      *netstack.Hop // of a segment with a note
 }
 
 // memoryQueue is one subpartition.
@@ -144,7 +147,10 @@ func (p *memoryPartition) Get(done <-chan struct{}, sub int) ([]byte, error) {
 }
 
 // Put implements Partition.
-func (p *memoryPartition) Put(sub, n int) error {
+func (p *memoryPartition) Put(sub, n int) error { return p.PutNoted(sub, n, nil) }
+
+// PutNoted implements Partition.
+func (p *memoryPartition) PutNoted(sub, n int, note []byte) error {
 	b := p.open[sub]
 	if b == nil || n < 0 || n > len(b) {
 		return fmt.Errorf("cannot put %d bytes into subpartition %d of %s: no segment of that size is open", n, sub, p.id)
@@ -154,7 +160,12 @@ func (p *memoryPartition) Put(sub, n int) error {
 		p.recycle(sub, b)
 		return nil
 	}
-	p.send(sub, memoryItem{segment: b, n: n})
+	it := memoryItem{segment: b, n: n}
+	if len(note) > 0 {
+		now := time.Now()
+		it.hop = &netstack.Hop{Note: append([]byte(nil), note...), Local: true, Put: now, Credited: now, Written: now, Received: now}
+	}
+	p.send(sub, it)
 	return nil
 }
 
@@ -345,6 +356,9 @@ func (g *memoryGate) Next() (Item, bool, error) {
 		item := Item{Channel: c.index, Event: it.event, End: it.segment == nil && it.event == nil}
 		if it.segment != nil {
 			item.Payload, item.memory = it.segment[:it.n], it.segment
+			if item.Hop = it.hop; it.hop != nil {
+				it.hop.Taken = time.Now()
+			}
 		}
 		return item, true, nil
 	}

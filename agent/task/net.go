@@ -88,13 +88,16 @@ func (p *netPartition) Get(done <-chan struct{}, sub int) ([]byte, error) {
 }
 
 // Put implements Partition.
-func (p *netPartition) Put(sub, n int) error {
+func (p *netPartition) Put(sub, n int) error { return p.PutNoted(sub, n, nil) }
+
+// PutNoted implements Partition.
+func (p *netPartition) PutNoted(sub, n int, note []byte) error {
 	seg := p.open[sub]
 	if seg == nil {
 		return fmt.Errorf("cannot put into subpartition %d: no segment is open", sub)
 	}
 	p.open[sub] = nil
-	return p.Partition.Put(sub, seg, n)
+	return p.Partition.PutNoted(sub, seg, n, note)
 }
 
 // Event implements Partition.
@@ -122,7 +125,7 @@ func (g netGate) Next() (Item, bool, error) {
 	if !ok || err != nil {
 		return Item{}, false, err
 	}
-	item := Item{Channel: it.Channel, Payload: it.Payload, Event: it.Event, End: it.End}
+	item := Item{Channel: it.Channel, Payload: it.Payload, Event: it.Event, End: it.End, Hop: it.Hop}
 	if it.End {
 		item.Event = nil // an end carries nothing
 	}

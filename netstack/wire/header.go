@@ -57,11 +57,12 @@ const (
 	Keepalive Type = 16 // both: nothing else was to be sent
 	Goodbye   Type = 17 // both: the sender closes in order
 	Resize    Type = 18 // C→P  how long the consumer wants data frames to be; a producer need not heed it
+	Trace     Type = 19 // P→C  a note and the times of the data frame that follows directly
 )
 
 var typeNames = [...]string{
 	Hello: "hello", Challenge: "challenge", Proof: "proof", Accept: "accept", Request: "request", Credit: "credit", Cancel: "cancel",
-	Done: "done", Data: "data", Event: "event", Backlog: "backlog", Error: "error", Keepalive: "keepalive", Goodbye: "goodbye", Resize: "resize",
+	Done: "done", Data: "data", Event: "event", Backlog: "backlog", Error: "error", Keepalive: "keepalive", Goodbye: "goodbye", Resize: "resize", Trace: "trace",
 }
 
 func (t Type) String() string {

@@ -37,6 +37,8 @@ const (
 	// TakesLZ4 and TakesZstd: data frames sent to this end may be compressed so.
 	TakesLZ4  uint32 = 1 << 2
 	TakesZstd uint32 = 1 << 3
+	// Traces: trace frames may be sent to this end, and keepalives that ask for its clock, if both ends say so.
+	Traces uint32 = 1 << 4
 )
 
 // MaxIdentity is the longest identity.

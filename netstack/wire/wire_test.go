@@ -36,6 +36,14 @@ var frames = []struct {
 	{"error", AppendError(nil, 5, Fault{Code: NotFound, Kind: 3, Message: "no p"}),
 		"HL\x0f\x00\x08\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x03\x04\x00no p"},
 	{"resize", AppendResize(nil, 6, 2048), "HL\x12\x00\x04\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08\x00\x00"},
+	{"trace", AppendTrace(nil, 6, 9, Traced{Put: 1, Credited: 2, Written: 0x0102030405060708, Note: []byte("note")}),
+		"HL\x13\x00\x1c\x00\x00\x00\x06\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+			"\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x08\x07\x06\x05\x04\x03\x02\x01note"},
+	{"question", AppendClock(nil, Clock{Asked: 5}),
+		"HL\x10\x00\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00"},
+	{"answer", AppendClock(nil, Clock{Asked: 5, Heard: 6, Answered: 7, Answer: true}),
+		"HL\x10\x00\x18\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+			"\x05\x00\x00\x00\x00\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00"},
 	{"greeting", AppendGreeting(nil, Greeting{MinVersion: 1, MaxVersion: 2, Features: 3, MaxData: maxData, Nonce: nonce('n'), Identity: "a-1"}),
 		"\x01\x00\x02\x00\x03\x00\x00\x00\xe8\x7f\x00\x00" + strings.Repeat("n", 32) + "\x03\x00a-1"},
 }
@@ -66,6 +74,15 @@ func TestRoundTrip(t *testing.T) {
 	if got, n, err := ParseGreeting(append(b, "later"...)); err != nil || got != g || n != len(b) {
 		t.Errorf("greeting: got %+v, %d, %v, want %+v, %d", got, n, err, g, len(b))
 	}
+	tr := Traced{Put: -1, Credited: 2, Written: 3, Note: []byte(strings.Repeat("n", MaxNote))}
+	if got, err := ParseTrace(AppendTrace(nil, 1, 2, tr)[HeaderSize:]); err != nil || got.Put != -1 || got.Credited != 2 || got.Written != 3 || string(got.Note) != string(tr.Note) {
+		t.Errorf("trace: got %+v, %v, want %+v", got, err, tr)
+	}
+	for _, c := range []Clock{{Asked: -4}, {Asked: 1, Heard: 2, Answered: -3, Answer: true}} {
+		if got, err := ParseClock(AppendClock(nil, c)[HeaderSize:]); err != nil || got != c {
+			t.Errorf("clock: got %+v, %v, want %+v", got, err, c)
+		}
+	}
 	rest := AppendCredit(nil, []Grant{{1, 2}, {3, 4}})[HeaderSize:]
 	for _, want := range []Grant{{1, 2}, {3, 4}} {
 		var got Grant
@@ -95,6 +112,10 @@ func parse(name string, b []byte) error {
 		_, err = ParseRequest(payload)
 	case Resize:
 		_, err = ParseResize(payload)
+	case Trace:
+		_, err = ParseTrace(payload)
+	case Keepalive:
+		_, err = ParseClock(payload)
 	case Error:
 		_, err = ParseError(payload)
 	case Credit:
@@ -116,7 +137,12 @@ func TestEveryPrefixFails(t *testing.T) {
 			}
 		}
 	}
-	request, fault := frames[2].frame[HeaderSize:], frames[4].frame[HeaderSize:]
+	request, fault, trace := frames[2].frame[HeaderSize:], frames[4].frame[HeaderSize:], frames[6].frame[HeaderSize:]
+	for n := range traceFixed {
+		if _, err := ParseTrace(trace[:n]); err == nil {
+			t.Errorf("trace payload cut to %d bytes was accepted", n)
+		}
+	}
 	for n := range request {
 		if _, err := ParseRequest(request[:n]); err == nil {
 			t.Errorf("request payload cut to %d bytes was accepted", n)
@@ -211,6 +237,7 @@ func TestInvalid(t *testing.T) {
 	_, bad["request with trailing bytes"] = ParseRequest(append(bytes.Clone(frames[2].frame[HeaderSize:]), 0))
 	_, bad["request without id"] = ParseRequest(make([]byte, 10))
 	_, bad["error with trailing bytes"] = ParseError(append(bytes.Clone(frames[4].frame[HeaderSize:]), 0))
+	_, bad["note too long"] = ParseTrace(make([]byte, traceFixed+MaxNote+1))
 	_, _, bad["grant of nothing"] = ParseGrant([]byte{1, 0, 0, 0, 0, 0, 0, 0})
 	_, _, bad["grant to the connection"] = ParseGrant([]byte{0, 0, 0, 0, 1, 0, 0, 0})
 	_, _, bad["greeting with versions reversed"] = ParseGreeting(AppendGreeting(nil, Greeting{MinVersion: 2, MaxVersion: 1}))
@@ -253,13 +280,21 @@ func FuzzPayloads(f *testing.F) {
 	for _, fr := range frames[2:5] {
 		f.Add(fr.frame[HeaderSize:])
 	}
-	f.Add(frames[6].frame)
+	f.Add(frames[6].frame[HeaderSize:])
+	f.Add(frames[8].frame[HeaderSize:])
+	f.Add(frames[9].frame)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r, err := ParseRequest(b); err == nil && !bytes.Equal(AppendRequest(nil, 0, r)[HeaderSize:], b) {
 			t.Fatalf("request %+v does not come back", r)
 		}
 		if e, err := ParseError(b); err == nil && !bytes.Equal(AppendError(nil, 1, e)[HeaderSize:], b) {
 			t.Fatalf("error %+v does not come back", e)
+		}
+		if tr, err := ParseTrace(b); err == nil && !bytes.Equal(AppendTrace(nil, 1, 2, tr)[HeaderSize:], b) {
+			t.Fatalf("trace %+v does not come back", tr)
+		}
+		if c, err := ParseClock(b); err == nil && !bytes.HasPrefix(b, AppendClock(nil, c)[HeaderSize:]) {
+			t.Fatalf("clock %+v does not come back", c)
 		}
 		if g, n, err := ParseGreeting(b); err == nil && !bytes.Equal(AppendGreeting(nil, g), b[:n]) {
 			t.Fatalf("greeting %+v does not come back", g)
