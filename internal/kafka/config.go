@@ -15,6 +15,7 @@ import (
 type Config struct {
 	Brokers  []string // host:port of some brokers; the others are found through them
 	ClientID string   // "": heddle
+	Rack     string   // where we are: partitions are read from replicas there if brokers know better than their leaders; "": from leaders
 	TLS      TLS
 	SASL     SASL
 
@@ -57,6 +58,7 @@ func (Secret) GoString() string { return "(hidden)" }
 const (
 	OptBrokers            = "kafka.brokers"
 	OptClientID           = "kafka.client-id"
+	OptRack               = "kafka.rack"
 	OptUnavailableTimeout = "kafka.unavailable-timeout"
 	OptDiscoveryInterval  = "kafka.discovery-interval"
 	OptFetchMemory        = "kafka.fetch-memory"
@@ -82,6 +84,7 @@ func FromOptions(option func(name string) (string, bool), brokers []string) (Con
 	c := Config{
 		Brokers:  brokers,
 		ClientID: str(OptClientID),
+		Rack:     str(OptRack),
 		TLS:      TLS{CAFile: str(OptTLSCA), CertFile: str(OptTLSCert), KeyFile: str(OptTLSKey), ServerName: str(OptTLSServerName)},
 		SASL:     SASL{Mechanism: strings.ToUpper(str(OptSASLMechanism)), User: str(OptSASLUser)},
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,7 +42,8 @@ func newOpener(cfg Config) (*opener, error) {
 // link is an open connection with the sarama broker on top of it.
 type link struct {
 	broker *sarama.Broker
-	conn   net.Conn // below sarama, above TLS
+	conn   net.Conn  // below sarama, above TLS
+	renew  time.Time // when the broker is to be told anew who we are; zero: never
 }
 
 func (l *link) close() {
@@ -50,7 +53,7 @@ func (l *link) close() {
 // open connects to addr and authenticates. ctx bounds the opening, not the connection's life.
 func (o *opener) open(ctx context.Context, addr string) (*link, error) {
 	var (
-		conn    net.Conn
+		conn    *openingConn
 		dialErr error
 	)
 	sc := *o.sarama
@@ -71,10 +74,7 @@ func (o *opener) open(ctx context.Context, addr string) (*link, error) {
 		err = dialErr
 	case ok:
 		// From here on deadlines are ours or those of sarama's next request.
-		if c, is := conn.(*openingConn); is {
-			c.opened()
-		}
-		return &link{broker: b, conn: conn}, nil
+		return &link{broker: b, conn: conn.Conn, renew: renewAt(time.Now(), conn.opened(), rand.Float64())}, nil
 	case err == nil:
 		err = errors.New("the broker closed the connection")
 	}
@@ -118,7 +118,7 @@ func (o *opener) hint(err error) string {
 }
 
 // dial opens a connection and does TLS. Until opened is called on it, the end of ctx closes it.
-func (o *opener) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (o *opener) dial(ctx context.Context, network, addr string) (*openingConn, error) {
 	dctx, cancel := context.WithTimeout(ctx, o.cfg.DialTimeout)
 	defer cancel()
 	dial := o.cfg.Dial
@@ -144,13 +144,35 @@ func (o *opener) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return &openingConn{Conn: conn, stop: context.AfterFunc(ctx, func() { conn.Close() })}, nil
 }
 
-// openingConn is a connection that the end of a context closes, until opened or closed.
+// openingConn is a connection that the end of a context closes, until opened or closed. Until then it listens to what is said.
 type openingConn struct {
 	net.Conn
-	stop func() bool
+	stop      func() bool
+	handshake handshake
+	open      atomic.Bool
 }
 
-func (c *openingConn) opened() { c.stop() }
+// opened ends the opening, and returns how long the broker will believe who we are; 0: for ever.
+func (c *openingConn) opened() time.Duration {
+	c.stop()
+	c.open.Store(true)
+	return c.handshake.lifetime()
+}
+
+func (c *openingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if !c.open.Load() {
+		c.handshake.read(b[:n])
+	}
+	return n, err
+}
+
+func (c *openingConn) Write(b []byte) (int, error) {
+	if !c.open.Load() {
+		c.handshake.wrote(b)
+	}
+	return c.Conn.Write(b)
+}
 
 func (c *openingConn) Close() error {
 	c.stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -31,6 +32,8 @@ type sender struct {
 	from  int       // whose turn it is among parts
 	hold  time.Time // the broker wants nothing before
 	ended bool
+
+	flying atomic.Int32 // requests without an answer
 
 	// Owned by run.
 	pack batch.Compressor
@@ -72,7 +75,19 @@ func (s *sender) loop(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		batches, again := s.collect(time.Now())
+		now := time.Now()
+		over := !conn.link.renew.IsZero() && now.After(conn.link.renew)
+		if over && s.flying.Load() == 0 {
+			return errHungUp // before the broker does: on the next connection we say anew who we are
+		}
+		var batches []*outBatch
+		again := time.Hour
+		if !over {
+			batches, again = s.collect(now)
+			if at := conn.link.renew; !at.IsZero() {
+				again = min(again, at.Sub(now)+time.Millisecond)
+			}
+		}
 		if len(batches) == 0 {
 			timer.Reset(again)
 			select {
@@ -141,6 +156,7 @@ func (s *sender) send(conn *Conn, flying chan<- produced, broken <-chan error, b
 	s.req.Version, s.req.Acks, s.req.TimeoutMillis = produceVersion, -1, int32(conn.timeout.Milliseconds())
 	s.req.Topics = append(s.req.Topics[:0], topic)
 	corr := conn.frame(&s.req)
+	s.flying.Add(1)
 	select {
 	case flying <- produced{corr, batches}: // from now on receive settles them
 	case err := <-broken:
@@ -158,6 +174,7 @@ func (s *sender) receive(conn *Conn, flying <-chan produced, broken chan<- error
 	for r := range flying {
 		if err == nil {
 			if buf, err = conn.answer(r.corr, 2*conn.timeout, &resp, buf); err == nil {
+				s.flying.Add(-1) // settling wakes the loop, which may wait for that
 				s.settle(r.batches, answersOf(&resp))
 				s.throttle(resp.ThrottleMillis)
 				continue

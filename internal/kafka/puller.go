@@ -12,41 +12,8 @@ import (
 
 	"github.com/IBM/sarama"
 	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
-
-// Target is a partition that a Puller reads, from Start up to and without Stop.
-type Target struct {
-	// Immutable.
-	TP
-	Start, Stop int64
-
-	high    atomic.Int64 // end of what can be read for now, -1 unknown
-	healthy atomic.Bool  // its leader answered since it was last lost
-	trouble atomic.Pointer[string]
-
-	// Owned by the Puller's loop.
-	topicID [16]byte  // of the topic as it was first seen; zero: unknown
-	since   time.Time // of the first failure after it was last healthy; zero: none
-	tries   int       // failures since then
-}
-
-// NewTarget makes a target. To read without end stop is math.MaxInt64.
-func NewTarget(tp TP, start, stop int64) *Target {
-	t := &Target{TP: tp, Start: start, Stop: stop}
-	t.high.Store(-1)
-	return t
-}
-
-// High is the end of what can be read for now: the high watermark, or the last stable offset where only committed data is read; -1 unknown.
-func (t *Target) High() int64 { return t.high.Load() }
-
-// Trouble is why the partition can't be read for now; "" if its leader answers.
-func (t *Target) Trouble() string {
-	if s := t.trouble.Load(); s != nil {
-		return *s
-	}
-	return ""
-}
 
 // DataLoss says what to do when the offset to be read does not exist any more.
 type DataLoss uint8
@@ -66,6 +33,7 @@ type PullerConfig struct {
 	Wake      func()        // called when Next has something; must not block
 	Waiting   *flow.Counter // gauge: targets whose leader does not answer
 	Resets    *flow.Counter // how often DataLoss moved a target
+	Throttled *flow.Counter // milliseconds that brokers made us wait; may be nil
 }
 
 // Puller fetches record batches of a set of targets from whichever brokers lead them. It follows leaders, survives
@@ -90,7 +58,7 @@ type Puller struct {
 	gone []*fetcher // guarded by mu: ended
 
 	// Owned by the loop.
-	at      map[int32]*fetcher // by broker
+	at      map[fetcherKey]*fetcher
 	pending []pending
 	targets []*Target
 	warned  time.Time // when trouble was last logged; zero: there is none
@@ -99,8 +67,9 @@ type Puller struct {
 // pending is a target without a fetcher.
 type pending struct {
 	target
-	err error     // why; nil: new
-	due time.Time // when to try again
+	err    error     // why; nil: new
+	due    time.Time // when to try again
+	nearer int32     // the replica to be read; -1: the leader
 }
 
 // NewPuller starts a puller without targets. ctx ends with the task that it reads for; Close must be called all the same.
@@ -109,8 +78,11 @@ func NewPuller(ctx context.Context, cfg Config, pcfg PullerConfig) (*Puller, err
 	if err != nil {
 		return nil, err
 	}
+	if pcfg.Throttled == nil {
+		pcfg.Throttled = new(flow.Counter)
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &Puller{opener: o, cfg: o.cfg, pcfg: pcfg, committed: pcfg.Committed, kick: make(chan struct{}, 1), cancel: cancel, at: map[int32]*fetcher{}}
+	p := &Puller{opener: o, cfg: o.cfg, pcfg: pcfg, committed: pcfg.Committed, kick: make(chan struct{}, 1), cancel: cancel, at: map[fetcherKey]*fetcher{}}
 	p.running.Go(func() { p.run(ctx) })
 	return p, nil
 }
@@ -119,10 +91,27 @@ func NewPuller(ctx context.Context, cfg Config, pcfg PullerConfig) (*Puller, err
 func (p *Puller) Add(targets []*Target) {
 	p.mu.Lock()
 	for _, t := range targets {
-		p.in = append(p.in, lost{target: target{Target: t, pos: t.Start, last: -1, bytes: int32(p.cfg.PartitionBytes)}})
+		p.in = append(p.in, lost{target: p.fresh(t, t.Start, -1)})
 	}
 	p.mu.Unlock()
 	notify(p.kick)
+}
+
+func (p *Puller) fresh(t *Target, pos int64, epoch int32) target {
+	return target{Target: t, pos: pos, last: epoch, bytes: int32(p.cfg.PartitionBytes)}
+}
+
+// Resume makes a target that was paused go on at pos; epoch is that of the leader which appended what is before, -1 if that is not known.
+// Parts with a lower Gen than what it returns are of before.
+func (p *Puller) Resume(t *Target, pos int64, epoch int32) int64 {
+	gen, again := t.resume(pos, epoch)
+	if again {
+		p.mu.Lock()
+		p.in = append(p.in, lost{target: p.fresh(t, pos, epoch)})
+		p.mu.Unlock()
+		notify(p.kick)
+	}
+	return gen
 }
 
 // Next returns what was fetched first and not yet taken; nil if there is nothing, in which case Wake will be called.
@@ -161,11 +150,13 @@ func (p *Puller) ended(f *fetcher) {
 }
 
 // answered notes that the leader of t answered, and where its log ends.
-func (p *Puller) answered(t *Target, high, stable int64) {
-	if p.committed && stable >= 0 {
-		high = stable
+func (p *Puller) answered(t *Target, a *kmsg.FetchResponseTopicPartition) {
+	high := a.HighWatermark
+	if p.committed && a.LastStableOffset >= 0 {
+		high = a.LastStableOffset
 	}
 	t.high.Store(high)
+	t.low.Store(a.LogStartOffset)
 	if !t.healthy.Swap(true) {
 		t.trouble.Store(nil)
 		notify(p.kick)
@@ -203,14 +194,20 @@ func (p *Puller) absorb(now time.Time) {
 	p.in, p.gone = nil, nil
 	p.mu.Unlock()
 	for _, f := range gone {
-		if p.at[f.id] == f {
-			delete(p.at, f.id)
+		if p.at[f.key] == f {
+			delete(p.at, f.key)
 		}
 	}
 	for _, l := range in {
 		if l.err == nil {
-			p.targets = append(p.targets, l.Target)
-			p.pending = append(p.pending, pending{target: l.target, due: now})
+			if !slices.Contains(p.targets, l.Target) {
+				p.targets = append(p.targets, l.Target)
+			}
+			p.pending = append(p.pending, pending{target: l.target, due: now, nearer: -1})
+			continue
+		}
+		if w, ok := p.redirected(l, now); ok {
+			p.pending = append(p.pending, w)
 			continue
 		}
 		if !l.since.IsZero() {
@@ -218,6 +215,33 @@ func (p *Puller) absorb(now time.Time) {
 		}
 		p.retry(l.target, l.err, now)
 	}
+}
+
+// How long a replica other than the leader is read before the leader is asked again whether it is the right one, and
+// how long the leader is read after such a replica failed.
+const (
+	replicaTime = 5 * time.Minute
+	leaderTime  = 30 * time.Second
+)
+
+// redirected decides about a target that came back although nothing is wrong with its leader.
+func (p *Puller) redirected(l lost, now time.Time) (pending, bool) {
+	w := pending{target: l.target, due: now, nearer: -1}
+	nearer, ok := errors.AsType[*nearerError](l.err)
+	switch {
+	case ok:
+		w.nearer, w.replica, w.until = nearer.broker, true, now.Add(replicaTime)
+		p.pcfg.Logger.Debug("a Kafka partition is read from a nearer replica", "partition", l.TP.String(), "broker", nearer.broker)
+	case errors.Is(l.err, context.Canceled):
+		return w, false
+	case l.replica && !errors.Is(l.err, errRelocate):
+		// Whatever it is, the leader knows better.
+		w.replica, w.plain, w.until = false, true, now.Add(leaderTime)
+		p.pcfg.Logger.Info("a Kafka partition is read from its leader again", "partition", l.TP.String(), "err", l.err)
+	case !errors.Is(l.err, errRelocate):
+		return w, false
+	}
+	return w, true
 }
 
 // retry notes a failure of t and plans the next attempt, or gives up.
@@ -240,7 +264,7 @@ func (p *Puller) retry(t target, err error, now time.Time) {
 		p.fail(fmt.Errorf("cannot read %s at offset %d: its leader has not answered for %v (%s): %w", t.TP, t.pos, away.Round(time.Second), OptUnavailableTimeout, err))
 		return
 	}
-	p.pending = append(p.pending, pending{target: t, err: err, due: now.Add(backoff(t.tries))})
+	p.pending = append(p.pending, pending{target: t, err: err, due: now.Add(backoff(t.tries)), nearer: -1})
 	if _, moved := errors.AsType[sarama.KError](err); t.tries < 2 && (moved || errors.Is(err, errHungUp)) {
 		return // a leader that moved, or a connection that the broker ended in good order, is no trouble yet
 	}
@@ -324,6 +348,9 @@ func (p *Puller) place(life context.Context, client *Client, now time.Time) {
 			continue
 		}
 		anew := p.madeAnew(md, w.Target)
+		if !w.current() {
+			w.err = nil // of where it was before it was paused; if it is true of where it goes on, we will hear it again
+		}
 		if cut, ok := errors.AsType[*truncatedError](w.err); ok && !anew {
 			if !p.goOn(&w.target, cut.at, "a replica that lacked it became the leader", fmt.Sprintf("%s was read up to offset %d, and its log was cut at %d", w.TP, w.pos, cut.at)) {
 				continue
@@ -337,18 +364,27 @@ func (p *Puller) place(life context.Context, client *Client, now time.Time) {
 			continue
 		}
 		w.epoch = epoch
-		if !p.fetcher(life, id, addr).add(w.target) {
-			p.pending = append(p.pending, pending{target: w.target, err: w.err, due: time.Now().Add(backoff(1))})
+		if near, ok := md.Brokers[w.nearer]; ok {
+			addr, id = near, w.nearer
+		} else {
+			w.replica = false
+		}
+		key := fetcherKey{id, p.cfg.Rack}
+		if w.plain {
+			key.rack = ""
+		}
+		if !p.fetcher(life, key, addr).add(w.target) {
+			p.pending = append(p.pending, pending{target: w.target, err: w.err, due: time.Now().Add(backoff(1)), nearer: w.nearer})
 		}
 	}
 }
 
 // fetcher returns the fetcher of a broker, starting it if need be.
-func (p *Puller) fetcher(life context.Context, id int32, addr string) *fetcher {
-	f := p.at[id]
-	if f == nil || f.addr != addr {
-		f = newFetcher(p, id, addr)
-		p.at[id] = f
+func (p *Puller) fetcher(life context.Context, key fetcherKey, addr string) *fetcher {
+	f := p.at[key]
+	if f == nil || f.addr != addr || f.isOver() {
+		f = newFetcher(p, key, addr)
+		p.at[key] = f
 		p.fetchers.Add(1)
 		p.running.Go(func() { f.run(life) })
 	}
@@ -405,7 +441,7 @@ func (p *Puller) goOn(t *target, to int64, why, what string) bool {
 	t.pos, t.last = to, -1
 	p.pcfg.Resets.Add(1)
 	p.pcfg.Logger.Warn("data of a Kafka topic is lost", "why", why+": "+what, "going on at", to)
-	p.queue.push(&Response{Parts: []Part{{Target: t.Target, Next: to, Reset: true}}})
+	p.queue.push(&Response{Parts: []Part{{Target: t.Target, Gen: t.gen, Next: to, Epoch: -1, Reset: true}}})
 	p.wake()
 	return to < t.Stop
 }

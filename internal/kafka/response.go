@@ -20,9 +20,11 @@ type Response struct {
 // Part is one partition's part of a Response.
 type Part struct {
 	Target  *Target
+	Gen     int64               // how often the Target had been paused and resumed
 	Batches []byte              // record batches, the last may be cut short; borrowed until Release
 	Aborted []batch.Transaction // those that touch the batches, where only committed data is read
 	Next    int64               // the position after the batches
+	Epoch   int32               // of the leader that appended the last of them
 	Reset   bool                // data was lost and reading goes on at Next, which may be lower than the position before
 }
 
