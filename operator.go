@@ -38,7 +38,8 @@ func (s Stream[T]) MaxParallelism(p int) Stream[T] {
 	return s.set("MaxParallelism", func(n *flow.Node) { n.MaxParallelism = p })
 }
 
-// SlotGroup puts the operator into a slot sharing group: subtasks of different groups never share a slot.
+// SlotGroup puts the operator into a slot sharing group: subtasks of different groups never share a slot. Operators that set
+// none are in that of their inputs. Job.SlotGroup says what its slots must have.
 func (s Stream[T]) SlotGroup(group string) Stream[T] {
 	return s.set("SlotGroup", func(n *flow.Node) { n.SlotGroup = group })
 }

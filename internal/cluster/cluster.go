@@ -36,15 +36,6 @@ type ExecutionID struct {
 
 func (e ExecutionID) String() string { return fmt.Sprintf("%d.%d#%d", e.Vertex, e.Subtask, e.Attempt) }
 
-// Profile is an amount of resources: of a slot, an agent, or a request. The zero Profile means "any slot".
-type Profile struct {
-	MilliCPU int64 // thousandths of a core
-	MemoryMB int64 // MiB
-}
-
-// Fits reports whether p can be cut from q.
-func (p Profile) Fits(q Profile) bool { return p.MilliCPU <= q.MilliCPU && p.MemoryMB <= q.MemoryMB }
-
 // TaskState is where an execution stands. The order is that of progress: states from Finished on are final.
 // The numbers cross the wire.
 type TaskState uint8
@@ -119,6 +110,7 @@ type Slot struct {
 	Allocation AllocationID
 	Profile    Profile
 	Host, Addr string // where the agent is; Addr is its exchange's host:port
+	Rack       string // "": not known
 }
 
 // Requirement is a number of slots of at least a profile.

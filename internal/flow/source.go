@@ -9,6 +9,10 @@ import (
 type Split struct {
 	ID    string // unique within the source, such as "clicks-3"
 	State []byte // where to begin and end, in the connector's own form; resolved, never symbolic
+
+	// Where it is read best: the subtask that reads it is put there if it can be. Best first; empty: anywhere.
+	Hosts []string
+	Racks []string // of those hosts or of others, where no host can be had
 }
 
 // Source is a source in its untyped form.

@@ -3,6 +3,7 @@ package jobgraph
 import (
 	"slices"
 
+	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/flow"
 )
 
@@ -39,9 +40,10 @@ func (v *Vertex) BuildOrder() []int {
 
 // SlotsNeeded is how many slots one slot sharing group needs: as many as its widest vertex has subtasks.
 type SlotsNeeded struct {
-	Group    string `json:"group"`
-	Slots    int    `json:"slots"`
-	Vertices []int  `json:"vertices"`
+	Group    string          `json:"group"`
+	Slots    int             `json:"slots"`
+	Vertices []int           `json:"vertices"`
+	Profile  cluster.Profile `json:"resources,omitzero"` // of each slot; zero: any
 }
 
 // SlotsNeeded returns the need of every slot sharing group, in order of their first vertex.
@@ -51,7 +53,7 @@ func (g *Graph) SlotsNeeded() []SlotsNeeded {
 		i := slices.IndexFunc(need, func(s SlotsNeeded) bool { return s.Group == v.SlotGroup })
 		if i < 0 {
 			i = len(need)
-			need = append(need, SlotsNeeded{Group: v.SlotGroup})
+			need = append(need, SlotsNeeded{Group: v.SlotGroup, Profile: g.Profiles[v.SlotGroup]})
 		}
 		need[i].Slots = max(need[i].Slots, v.Parallelism)
 		need[i].Vertices = append(need[i].Vertices, v.ID)

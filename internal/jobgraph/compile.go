@@ -97,6 +97,7 @@ func Compile(src *flow.Graph, opts Options) (*Graph, error) {
 	c.checkEdges()
 	c.checkUIDs()
 	c.checkCoLocation()
+	c.checkSlotGroups()
 	c.checkSinks()
 	if len(c.errs) > 0 {
 		return nil, c.err()
@@ -301,6 +302,7 @@ func (c *compilation) build() *Graph {
 			g.Vertices[i].In = append(g.Vertices[i].In, edge.ID)
 		}
 	}
+	g.Profiles = c.profiles()
 	g.Fingerprint = c.fingerprint(g)
 	return g
 }

@@ -143,7 +143,7 @@ func TestInherit(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("vertices %v, want %v", got, want)
 	}
-	need := []SlotsNeeded{{"g", 2, []int{0, 2}}, {"h", 4, []int{1}}, {"default", 2, []int{3}}}
+	need := []SlotsNeeded{{Group: "g", Slots: 2, Vertices: []int{0, 2}}, {Group: "h", Slots: 4, Vertices: []int{1}}, {Group: "default", Slots: 2, Vertices: []int{3}}}
 	if got := g.SlotsNeeded(); !reflect.DeepEqual(got, need) {
 		t.Errorf("slots needed %v, want %v", got, need)
 	}

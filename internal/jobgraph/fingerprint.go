@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
 // fingerprint hashes all that must agree between the processes of an application: what the compiled graph says,
@@ -40,7 +42,8 @@ func (c *compilation) fingerprint(g *Graph) string {
 		Name    string
 		Ops     []operator
 		Chains  [][]int
-	}{1, g.Name, ops, chains})
+		Slots   map[string]cluster.Profile `json:",omitempty"`
+	}{1, g.Name, ops, chains, g.Profiles})
 	if err != nil {
 		panic(fmt.Sprintf("jobgraph: cannot encode a graph of plain values: %v", err))
 	}

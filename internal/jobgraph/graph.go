@@ -3,14 +3,19 @@
 // It does no I/O; a Graph is plain data that can be shown, sent and compared.
 package jobgraph
 
-import "github.com/heddle-stream/heddle/internal/flow"
+import (
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/flow"
+)
 
 // Graph is a compiled job. Vertices are in topological order, producers first.
 type Graph struct {
-	Name        string   `json:"name"`
-	Vertices    []Vertex `json:"vertices"`
-	Edges       []Edge   `json:"edges"`
-	Fingerprint string   `json:"fingerprint"` // SHA-256 over all that must agree between processes, hex
+	Name     string   `json:"name"`
+	Vertices []Vertex `json:"vertices"`
+	Edges    []Edge   `json:"edges"`
+	// Profiles are what a slot must have, of the slot sharing groups that ask for something.
+	Profiles    map[string]cluster.Profile `json:"-"`
+	Fingerprint string                     `json:"fingerprint"` // SHA-256 over all that must agree between processes, hex
 }
 
 // Vertex is a chain of operators, run as Parallelism subtasks.

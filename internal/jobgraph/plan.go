@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
 // Text writes the plan for people: each vertex with its chain of operators and where its records go.
@@ -23,11 +25,18 @@ func (g *Graph) Text(w io.Writer) error {
 func (g *Graph) slotsText() string {
 	need := g.SlotsNeeded()
 	if len(need) == 1 && need[0].Group == DefaultSlotGroup {
-		return count(need[0].Slots, "slot", "slots")
+		text := count(need[0].Slots, "slot", "slots")
+		if p := need[0].Profile; p != (cluster.Profile{}) {
+			text += " of " + p.String()
+		}
+		return text
 	}
 	parts := make([]string, len(need))
 	for i, n := range need {
 		parts[i] = fmt.Sprintf("%s %d", n.Group, n.Slots)
+		if n.Profile != (cluster.Profile{}) {
+			parts[i] += " of " + n.Profile.String()
+		}
 	}
 	return fmt.Sprintf("%s (%s)", count(g.Slots(), "slot", "slots"), strings.Join(parts, ", "))
 }
