@@ -10,14 +10,14 @@ var layers = [][]string{
 	{"internal/cli"},
 	{"bench", "conf", "internal/jobspec", "internal/demo"},
 	{"appmaster/driver/...", "appmaster/web", "internal/inproc", "yarnclient/yarntest"},
-	{"appmaster", "agent", "yarnclient/amrm", "yarnclient/nm"},
+	{"appmaster", "agent", "yarnclient/amrm", "yarnclient/nm", "internal/ship"},
 	{"appmaster/plane"},
 	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "yarnclient"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
 	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs", "yarnclient/book"},
 	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "yarnclient/yarnid", "."},
 	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/lastlines", "internal/jobspec/strict", "internal/lint",
-		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf"},
+		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf", "internal/hadoop/krb/..."},
 }
 
 // pure packages take events and the time and return effects: no I/O, goroutine, clock, lock, context or logger.

@@ -332,7 +332,7 @@ func (f *FS) upload(ctx context.Context, c *hdfs.Client, tmp, name string, perm 
 	if err := f.fill(ctx, w, open, progress); err != nil {
 		return Info{}, err
 	}
-	if err := f.rename(ctx, tmp, name); err != nil {
+	if err := f.Rename(ctx, tmp, name, false); err != nil {
 		return Info{}, err
 	}
 	return f.Stat(name) // it is there now, whatever becomes of this connection
@@ -380,15 +380,16 @@ func (f *FS) fill(ctx context.Context, w *hdfs.FileWriter, open func() (io.ReadC
 	}
 }
 
-// rename renames a file, unless there is one of the new name.
-func (f *FS) rename(ctx context.Context, from, to string) error {
-	overwrite := false
-	err := f.rpc.Call(ctx, "rename2", &pb.Rename2RequestProto{Src: &from, Dst: &to, OverwriteDest: &overwrite}, &pb.Rename2ResponseProto{})
+// Rename renames a file. If there is one of the new name, it is replaced, or else Rename fails with fs.ErrExist.
+func (f *FS) Rename(ctx context.Context, from, to string, replace bool) error {
+	err := f.rpc.Call(ctx, "rename2", &pb.Rename2RequestProto{Src: &from, Dst: &to, OverwriteDest: &replace}, &pb.Rename2ResponseProto{})
 	switch hrpc.ClassOf(err) {
 	case "org.apache.hadoop.fs.FileAlreadyExistsException":
 		return fmt.Errorf("%w: %w", fs.ErrExist, err)
 	case hrpc.ClassAccessControl:
 		return fmt.Errorf("%w: %w", fs.ErrPermission, err)
+	case "java.io.FileNotFoundException":
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 	}
 	return err
 }

@@ -98,7 +98,7 @@ func TestRename(t *testing.T) {
 	f := &FS{rpc: hrpc.New(hrpc.Config{Protocol: protocol, Addrs: []string{l.Addr().String()}, Auth: []hrpc.Authenticator{hrpc.Simple("alice")}})}
 	defer f.Close()
 	for to, want := range map[string]error{"/new": nil, "/there": fs.ErrExist, "/forbidden": fs.ErrPermission} {
-		if err := f.rename(t.Context(), "/tmp", to); !errors.Is(err, want) {
+		if err := f.Rename(t.Context(), "/tmp", to, false); !errors.Is(err, want) {
 			t.Errorf("to %s: %v, want %v", to, err, want)
 		}
 	}
