@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/heddle-stream/heddle/internal/cli.Version=$(VERSION)
 SEEDS   ?= 1000
 
-.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-kafka-long itest-yarn itest-net needs generate fuzz clean
+.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-kafka-long itest-yarn itest-net itest-web needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -37,7 +37,7 @@ sim: ## the master's control plane in simulation: scripts, and SEEDS=n random cl
 	$(GO) test -count=1 ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
 	$(GO) test -count=1 ./itest/sim -v -run 'TestSeeds|TestScripts|TestDeterminism|TestMassCancel' -sim.seeds=$(SEEDS)
 
-itest: itest-kafka itest-net itest-yarn ## all tests against real services
+itest: itest-kafka itest-net itest-yarn itest-web ## all tests against real services
 
 itest-kafka: ## tests against a real Kafka broker
 	ITEST=kafka $(GO) test -count=1 -timeout 20m -v ./itest/kafka
@@ -47,6 +47,9 @@ itest-kafka-long: ## tests against a real Kafka cluster of three brokers that re
 
 itest-yarn: ## tests against a real Hadoop cluster
 	ITEST=yarn $(GO) test -count=1 -timeout 10m -v ./itest/yarn
+
+itest-web: ## the dashboard in a real Chromium; screenshots in out/itest/web
+	ITEST=web $(GO) test -count=1 -timeout 10m -v ./itest/web
 
 itest-net: ## the exchange between two network namespaces on a bad link (root)
 	ITEST=net $(GO) test -count=1 -timeout 10m -v ./itest/net

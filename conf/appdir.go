@@ -54,10 +54,29 @@ func Restore(r *Registry, file string, data []byte, secrets map[string]string) (
 	if err := c.SetYAML(file, data); err != nil {
 		return nil, err
 	}
+	c.restoreOrigins(string(data))
 	for name, text := range secrets {
 		if err := c.Set(name, text, FromFile, "secrets"); err != nil {
 			return nil, fmt.Errorf("cannot restore secrets: %w", err)
 		}
 	}
 	return c, nil
+}
+
+// restoreOrigins takes the origins of values from the comments that [Config.AppendYAML] wrote.
+func (c *Config) restoreOrigins(text string) {
+	for line := range strings.Lines(text) {
+		name, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		v, ok := c.values[name]
+		if !ok {
+			continue
+		}
+		for _, layer := range []Layer{FromFile, FromEnvironment, FromFlag} {
+			if i := strings.LastIndex(rest, " # "+layer.String()+" "); i >= 0 {
+				v.Layer, v.Where = layer, rest[i+len(" # ")+len(layer.String())+1:]
+				c.values[name] = v
+				break
+			}
+		}
+	}
 }

@@ -149,6 +149,8 @@ func TestRestore(t *testing.T) {
 	for i, v := range back.Values() {
 		if want := c.Values()[i]; v.Text != want.Text {
 			t.Errorf("%s restored as %q, want %q", v.Option.Name, v.Text, want.Text)
+		} else if want := want.Layer; v.Layer != want && !v.Option.Secret {
+			t.Errorf("%s restored as from %s, want %s", v.Option.Name, v.Origin(), want)
 		}
 	}
 }

@@ -1,12 +1,18 @@
-// Package web serves an application's REST API and its dashboard, a plain page. It only reads the snapshots that the master
-// publishes, and passes on the wish to cancel.
+// Package web serves an application's REST API and its dashboard. It only reads the snapshots that the master publishes,
+// and passes on the wish to cancel.
 //
-//	GET /                     the dashboard
+//	GET /                     the dashboard; its parts are at /ui/
 //	GET /api/job              the whole snapshot
 //	GET /api/vertices         vertices; /api/vertices/{id} one of them
 //	GET /api/agents           agents
 //	GET /api/slots            slots of all agents
+//	GET /api/configuration    options with their values, secrets masked, and origins
+//	GET /api/logs/{name}      the last lines of the log of an agent, or of the appmaster
+//	GET /api/session          what the caller may do, and the token that an action's body carries
 //	PUT /api/job/cancel       asks for the end of the job
+//
+// Only GET and PUT are used, answers are JSON in one line, and addresses are relative, since YARN's web proxy passes on
+// nothing else (Hadoop 3.4, WebAppProxyServlet).
 //
 // A request needs the application's token, as a bearer token, unless it comes over this host's loopback from a process of
 // the user who runs the application. Thus a browser beside it needs no secret in an address, and other users stay outside.
@@ -36,9 +42,21 @@ import (
 type Config struct {
 	Listener net.Listener // the server closes it
 	Token    string       // must not be empty
+	// Advertise is the host that others reach the listener by; "": the listener's own address.
+	Advertise string
 	// Owner tells which user's process is at the other end of a connection within this host. Nil: by the kernel's tables.
-	Owner  func(remote, local netip.AddrPort) (uid int, ok bool)
-	Logger *slog.Logger // nil: discards
+	Owner   func(remote, local netip.AddrPort) (uid int, ok bool)
+	Options func() []Option                     // the configuration in force; nil: not shown
+	Log     func(name string) ([]string, error) // the last lines of a log; an error for people. Nil: not shown
+	Logger  *slog.Logger                        // nil: discards
+}
+
+// Option is an option as the dashboard shows it.
+type Option struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"` // masked if it is a secret
+	Origin string `json:"origin"`
+	Doc    string `json:"doc"`
 }
 
 // Server implements appmaster.Front.
@@ -85,7 +103,11 @@ func (s *Server) Start(view appmaster.View) (string, error) {
 			s.cfg.Logger.Error("the dashboard is not served any more", "error", err)
 		}
 	})
-	return "http://" + reachable(s.cfg.Listener.Addr().String()) + "/", nil
+	addr := reachable(s.cfg.Listener.Addr().String())
+	if _, port, err := net.SplitHostPort(addr); err == nil && s.cfg.Advertise != "" {
+		addr = net.JoinHostPort(s.cfg.Advertise, port)
+	}
+	return "http://" + addr + "/", nil
 }
 
 // reachable puts this host's name where addr stands for all of its addresses.
@@ -121,11 +143,15 @@ func (s *Server) handler() http.Handler {
 	get("/api/agents", func(v *appmaster.Snapshot) any { return list(v.Agents) })
 	get("/api/slots", func(v *appmaster.Snapshot) any { return slots(v) })
 	mux.HandleFunc("GET /api/vertices/{id}", s.vertex)
-	mux.HandleFunc("PUT /api/job/cancel", s.cancel)
+	mux.HandleFunc("GET /api/configuration", s.configuration)
+	mux.HandleFunc("GET /api/logs/{name}", s.log)
+	mux.HandleFunc("GET /api/session", s.session)
+	mux.HandleFunc("PUT /api/job/cancel", s.action(s.cancel))
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "there is no %s %s", r.Method, r.URL.Path)
 	})
 	mux.HandleFunc("GET /{$}", s.page)
+	mux.HandleFunc("GET /ui/{file}", s.asset)
 	return s.guard(mux)
 }
 
@@ -155,6 +181,27 @@ func (s *Server) vertex(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, vertices[id])
 }
 
+func (s *Server) configuration(w http.ResponseWriter, _ *http.Request) {
+	if s.cfg.Options == nil {
+		fail(w, http.StatusNotFound, "this application does not show its configuration")
+		return
+	}
+	reply(w, http.StatusOK, list(s.cfg.Options()))
+}
+
+func (s *Server) log(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Log == nil {
+		fail(w, http.StatusNotFound, "the logs of this application are not on the ApplicationMaster's host")
+		return
+	}
+	lines, err := s.cfg.Log(r.PathValue("name"))
+	if err != nil {
+		fail(w, http.StatusNotFound, "%v", err)
+		return
+	}
+	reply(w, http.StatusOK, map[string][]string{"lines": list(lines)})
+}
+
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request) {
 	s.cfg.Logger.Info("asked to cancel", "from", r.RemoteAddr)
 	s.view.Cancel("asked for by the REST API")
@@ -179,19 +226,21 @@ func (s *Server) guard(next http.Handler) http.Handler {
 }
 
 func (s *Server) allowed(r *http.Request) bool {
-	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return s.matches(given)
+	if r.Header.Get("Authorization") != "" {
+		return s.bearer(r)
 	}
 	return s.ownBrowser(r)
 }
 
-func (s *Server) matches(given string) bool {
+// bearer reports whether a request has the application's token.
+func (s *Server) bearer(r *http.Request) bool {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	sum := sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1
+	return ok && subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1
 }
 
 func reply(w http.ResponseWriter, code int, v any) {
-	data, err := json.MarshalIndent(v, "", "  ")
+	data, err := json.Marshal(v)
 	if err != nil {
 		fail(w, http.StatusInternalServerError, "cannot encode the answer: %v", err)
 		return

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -166,29 +168,72 @@ func TestOwnBrowser(t *testing.T) {
 			t.Errorf("%s: %d, %d wishes; want 401 and none", h.name, resp.StatusCode, len(v.canceled))
 		}
 	}
-	if code, _ := do(t, c, "PUT", url+"api/job/cancel", ""); code != 202 || len(v.canceled) != 1 {
-		t.Errorf("cancel by our own user: %d", code)
+	if code, _ := do(t, c, "PUT", url+"api/job/cancel", ""); code != 403 || len(v.canceled) != 0 {
+		t.Errorf("cancel by our own user without the token of its session: %d, want 403", code)
 	}
 }
 
+// TestPage: the page's parts are all there, are few bytes, and come from nowhere else.
 func TestPage(t *testing.T) {
 	url, _ := serve(t)
-	for _, path := range []string{"", "?content"} {
-		code, body := do(t, client(t), "GET", url+path, token)
-		if code != 200 || strings.Contains(body, "<script>alert") {
-			t.Errorf("/%s: %d, markup of the job's own gets through: %v", path, code, strings.Contains(body, "<script>alert"))
+	_, page := do(t, client(t), "GET", url, token)
+	if strings.Contains(page, token) || strings.Contains(page, "http://") || strings.Contains(page, "https://") {
+		t.Error("the page holds the token or an address outside")
+	}
+	total := len(page)
+	entries, err := fs.ReadDir(ui, "ui")
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := regexp.MustCompile(`from "\./([a-z]+\.js)"`)
+	for _, e := range entries {
+		code, body := do(t, client(t), "GET", url+"ui/"+e.Name(), token)
+		if code != 200 || body == "" {
+			t.Errorf("GET /ui/%s: %d", e.Name(), code)
 		}
-		if n := strings.Count(body, "&lt;script&gt;alert"); n < 8 {
-			t.Errorf("/%s shows %d of the values, want all", path, n)
-		}
-		if strings.Contains(body, token) {
-			t.Errorf("/%s shows the token", path)
-		}
-		for _, want := range []string{"1\u202f234\u202f567", "2 running", "free"} {
-			if !strings.Contains(body, want) {
-				t.Errorf("/%s does not show %q", path, want)
+		total += len(body)
+		for _, m := range imports.FindAllStringSubmatch(body, -1) {
+			if code, _ := do(t, client(t), "GET", url+"ui/"+m[1], token); code != 200 {
+				t.Errorf("%s imports %s: %d", e.Name(), m[1], code)
 			}
 		}
+	}
+	if total > 300_000 {
+		t.Errorf("the dashboard has %d bytes, at most 300,000 are wanted", total)
+	}
+	if code, _ := do(t, client(t), "GET", url+"ui/..%2fweb.go", token); code != 404 {
+		t.Errorf("a file that is no part of the page: %d", code)
+	}
+}
+
+// TestAction: an action needs the token that only a reader of our answers knows, or the application's.
+func TestAction(t *testing.T) {
+	url, v := serveTo(t, nil)
+	c := client(t)
+	_, body := do(t, c, "GET", url+"api/session", "")
+	var session Session
+	if err := json.Unmarshal([]byte(body), &session); err != nil || session.Token == "" {
+		t.Fatalf("session %s: %v", body, err)
+	}
+	for _, wish := range []struct {
+		body string
+		code int
+	}{{"", 403}, {`{}`, 403}, {`{"token":"` + session.Token + `x"}`, 403}, {`{"token":"` + session.Token + `"}`, 202}} {
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", url+"api/job/cancel", strings.NewReader(wish.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != wish.code {
+			t.Errorf("cancel with %s: %d, want %d", wish.body, resp.StatusCode, wish.code)
+		}
+	}
+	if len(v.canceled) != 1 {
+		t.Errorf("%d wishes to cancel, want 1", len(v.canceled))
 	}
 }
 
@@ -206,19 +251,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-func TestFormats(t *testing.T) {
-	now := time.UnixMilli(10_000)
-	at, end := int64(4_000), int64(1<<62)
-	for _, c := range []struct{ got, want string }{
-		{count(0), "0"}, {count(999), "999"}, {count(1000), "1\u202f000"}, {count(-1000), "-1\u202f000"},
-		{rate(0), "0/s"}, {rate(1500), "1.5 k/s"}, {size(1 << 20), "1.0 MiB"}, {share(0.5), "50 %"},
-		{lag(now, nil), "–"}, {lag(now, &end), "end"}, {lag(now, &at), "1970-01-01 00:00:04 (6s behind)"},
-		{states(map[string]int{"running": 1, "finished": 2}), "2 finished, 1 running"},
-	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
-		}
-	}
+func TestReachable(t *testing.T) {
 	if got := reachable("127.0.0.1:80"); got != "127.0.0.1:80" {
 		t.Errorf("reachable(127.0.0.1:80) = %s", got)
 	}

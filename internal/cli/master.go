@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-stream/heddle/appmaster/driver/standalone"
 	"github.com/heddle-stream/heddle/appmaster/web"
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
 )
 
 // runMaster is the role of the ApplicationMaster.
@@ -73,7 +74,7 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 		return none, err
 	}
 	if plan.Fingerprint != app.sec.Job {
-		return none, errors.New("the ApplicationMaster builds another job graph than the client: main() must build the same graph in every process, whatever the time, the host or chance; see the documentation of package run")
+		return none, errOtherGraph
 	}
 	driver, err := s.driver(app, stdout)
 	if err != nil {
@@ -83,11 +84,19 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 	if err != nil {
 		return none, err
 	}
-	front, err := web.New(web.Config{Listener: pages, Token: app.sec.Token, Logger: app.log})
+	front, err := web.New(web.Config{Listener: pages, Token: app.sec.Token, Options: app.options, Log: app.dir.lastLines, Logger: app.log})
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
-	return appmaster.Run(ctx, appmaster.Config{
+	return appmaster.Run(ctx, app.masterConfig(plan, driver, front, control))
+}
+
+var errOtherGraph = errors.New("the ApplicationMaster builds another job graph than the client: main() must build the same graph in every process, whatever the time, the host or chance; see the documentation of package run")
+
+// masterConfig is what every ApplicationMaster has in common.
+func (app *application) masterConfig(plan *jobgraph.Graph, driver appmaster.Driver, front appmaster.Front, control net.Listener) appmaster.Config {
+	c := app.conf
+	return appmaster.Config{
 		App: app.dir.id, AppDir: app.dir.path,
 		Job: app.job.Graph(), Graph: plan,
 		Driver: driver, Front: front, Listener: control,
@@ -96,7 +105,7 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 		DiscoveryBudget:   c.Duration("kafka.unavailable-timeout"),
 		Option:            c.Option,
 		Secrets:           c.Secrets(),
-	})
+	}
 }
 
 // driver is what gets agents.
@@ -113,15 +122,23 @@ func (s *session) driver(app *application, stdout *os.File) (appmaster.Driver, e
 
 // listenAll listens for agents and for people.
 func listenAll(c *conf.Config) (control, pages net.Listener, err error) {
-	control, err = listen(c.Text("appmaster.bind"), c.Text("appmaster.port"), "appmaster.port")
+	control, err = listen(bind(c, "appmaster.bind"), c.Text("appmaster.port"), "appmaster.port")
 	if err != nil {
 		return nil, nil, err
 	}
-	pages, err = listen(c.Text("web.bind"), c.Text("web.port"), "web.port")
+	pages, err = listen(bind(c, "web.bind"), c.Text("web.port"), "web.port")
 	if err != nil {
 		return nil, nil, errors.Join(err, control.Close())
 	}
 	return control, pages, nil
+}
+
+// bind is the address to listen on that an option names: with target yarn every one of the node, unless it is set.
+func bind(c *conf.Config, option string) string {
+	if c.Text("target") == "yarn" && !given(c, option) {
+		return ""
+	}
+	return c.Text(option)
 }
 
 // self is the path by which this very program can be started again, also when its file has been removed

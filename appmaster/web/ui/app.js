@@ -1,0 +1,142 @@
+// Asks for the snapshot once a second and draws the page that the address names.
+
+import { h, show } from "./dom.js";
+import { clock, duration } from "./format.js";
+import { remember } from "./history.js";
+import { pill } from "./parts.js";
+import { overview } from "./overview.js";
+import { vertex } from "./vertex.js";
+import { slots } from "./slots.js";
+import { sources } from "./sources.js";
+import { agents } from "./agents.js";
+import { configuration } from "./configuration.js";
+import { logs } from "./logs.js";
+
+const PAGES = [
+  ["overview", "Overview", overview], ["slots", "Slots", slots], ["sources", "Sources", sources],
+  ["agents", "Agents", agents], ["logs", "Logs", logs], ["configuration", "Configuration", configuration],
+];
+const OVER = new Set(["finished", "failed", "canceled"]);
+const el = (id) => document.getElementById(id);
+
+const state = { snapshot: null, session: null, sort: {}, failed: 0, open: {} };
+
+function route() {
+  const [page, arg] = location.hash.replace(/^#\/?/, "").split("/");
+  return { page: page || "overview", arg: arg && decodeURIComponent(arg) };
+}
+
+function header(v) {
+  return [
+    h("div", { class: "title" },
+      h("img", { src: "ui/mark.svg", alt: "Heddle", width: 30, height: 30 }),
+      h("div", {}, h("h1", {}, v.job), h("p", { class: "dim" }, v.app, v.attempt > 1 ? `, attempt ${v.attempt}` : "", `, up ${duration(Date.parse(v.time) - Date.parse(v.started))}`))),
+    h("div", { class: "do" },
+      pill(v.state), h("span", { class: "dim since" }, `for ${duration(Date.parse(v.time) - Date.parse(v.since))}`),
+      h("button", { "data-do": "theme", title: "Light or dark (t)", "aria-label": "Light or dark" }, "◐"),
+      !OVER.has(v.state) && state.session?.may?.includes("modify") && h("button", { "data-do": "cancel", class: "danger" }, "Cancel job")),
+  ];
+}
+
+function navigation(v, page) {
+  return PAGES.filter(([id]) => id !== "sources" || v.sources?.length).map(([id, name], i) =>
+    h("a", { href: `#/${id}`, "aria-current": id === page || (page === "vertex" && id === "overview") ? "page" : undefined, title: `${name} (${i + 1})` }, name));
+}
+
+function draw() {
+  const v = state.snapshot;
+  if (!v) return;
+  const { page, arg } = route();
+  const found = page === "vertex" ? vertex : PAGES.find(([id]) => id === page)?.[2] ?? overview;
+  document.title = `${v.job} – ${v.state} – Heddle`;
+  show(el("top"), header(v));
+  show(el("nav"), navigation(v, page));
+  show(el("main"), found(v, state, arg, draw));
+}
+
+function notice(text) {
+  el("notice").hidden = !text;
+  if (el("notice").textContent !== text) el("notice").textContent = text;
+}
+
+async function poll() {
+  let wait = 1000;
+  try {
+    state.session ??= await ask("api/session");
+    const v = await ask("api/job");
+    for (const list of ["vertices", "edges", "agents", "sources"]) v[list] ??= [];
+    state.snapshot = v;
+    state.failed = 0;
+    notice("");
+    remember(v);
+    draw();
+    if (OVER.has(v.state)) wait = 5000;
+  } catch (e) {
+    state.failed++;
+    if (state.failed > 2) state.session = null; // another ApplicationMaster may answer next
+    notice(state.snapshot ? `No answer since ${clock(state.snapshot.time)}: this is what was last known. ${e.message}` : `No answer from the ApplicationMaster. ${e.message}`);
+    wait = Math.min(10000, 1000 * state.failed);
+  }
+  setTimeout(poll, document.hidden ? Math.max(wait, 5000) : wait);
+}
+
+/** ask fetches JSON; its errors are fit to be shown. */
+export async function ask(path) {
+  const r = await fetch(path, { headers: { Accept: "application/json" }, cache: "no-store" });
+  const body = await r.text();
+  let data;
+  try {
+    data = JSON.parse(body);
+  } catch {
+    throw new Error(r.ok ? "The answer is not the ApplicationMaster's: a proxy may ask to log in, so load the page again." : `HTTP ${r.status}`);
+  }
+  if (!r.ok) throw new Error(data.error ?? `HTTP ${r.status}`);
+  return data;
+}
+
+async function cancel() {
+  el("ask").showModal();
+  el("ask").addEventListener("close", async () => {
+    if (el("ask").returnValue !== "yes") return;
+    const r = await fetch("api/job/cancel", { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token: state.session.token }) });
+    if (!r.ok) notice(`The job was not cancelled: ${(await r.json().catch(() => ({}))).error ?? `HTTP ${r.status}`}`);
+  }, { once: true });
+}
+
+function theme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try {
+    localStorage.setItem("heddle-theme", root.dataset.theme);
+  } catch { /* not kept, then */ }
+}
+
+document.addEventListener("click", (e) => {
+  const b = e.target.closest("button");
+  if (!b) return;
+  if (b.dataset.do === "cancel") cancel();
+  else if (b.dataset.do === "theme") theme();
+  else if (b.dataset.sort) {
+    const id = b.dataset.table, old = state.sort[id];
+    state.sort[id] = { id: b.dataset.sort, down: old?.id === b.dataset.sort ? !old.down : true };
+    draw();
+  }
+});
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.altKey || e.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
+  if (e.key === "t") theme();
+  const link = el("nav").children[Number(e.key) - 1];
+  if (link) link.click();
+});
+document.addEventListener("input", (e) => {
+  if (e.target.dataset.field) {
+    state.open[e.target.dataset.field] = e.target.value;
+    draw();
+  }
+});
+addEventListener("hashchange", () => {
+  draw();
+  scrollTo(0, 0);
+});
+poll();

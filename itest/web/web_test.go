@@ -1,0 +1,242 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/appmaster/web"
+	"github.com/heddle-stream/heddle/itest/testbed"
+)
+
+var address = regexp.MustCompile(`http://[0-9.]+:[0-9]+/`)
+
+// demo starts the demo and returns the address of its dashboard.
+func demo(t *testing.T) string {
+	b := testbed.New(t)
+	heddle := testbed.BuildHeddle(t, b)
+	p := b.Start(testbed.Spec{Name: "demo", Path: heddle, Args: []string{"demo", "--duration", "10m", "--rate", "20000"},
+		Env: []string{"XDG_STATE_HOME=" + b.Dir("state")}})
+	t.Cleanup(func() {
+		p.Interrupt()
+		if code := p.Wait(patience); code != 0 && code != 6 {
+			t.Errorf("the demo exits with %d:\n%s", code, p.Tail(20))
+		}
+	})
+	var found string
+	b.Eventually("the demo's dashboard", patience, func() error {
+		found = address.FindString(p.Output())
+		if found == "" {
+			return fmt.Errorf("no address yet in: %s", p.Tail(5))
+		}
+		return nil
+	})
+	return found
+}
+
+// TestDemo: every page shows the running demo, light and dark, without an error in the console.
+func TestDemo(t *testing.T) {
+	testbed.Group(t, "web")
+	p := open(t, demo(t), 1400, 900)
+	p.await("the running job", `document.querySelector("header .pill.running") !== null && document.querySelectorAll(".graph .vertex").length > 1`)
+	p.await("records that flow", `/[1-9].* k?\/s/.test(document.querySelector(".graph").textContent.replaceAll("\u202f", " "))`)
+	id := eval[string](p, `document.querySelector(".graph .vertex").getAttribute("href").split("/").pop()`)
+	for _, c := range []struct{ page, shows, script string }{
+		{"overview", "sparklines", `document.querySelectorAll("main .spark polyline").length > 5`},
+		{"vertex/" + id, "subtasks", `document.querySelectorAll("main table")[1]?.rows.length > 4`},
+		{"slots", "tasks in slots", `document.querySelectorAll(".slots .task").length > 3`},
+		{"sources", "splits with positions", `document.querySelectorAll("main tbody tr").length > 3`},
+		{"agents", "two agents", `document.querySelectorAll("main .pill.alive").length === 2`},
+		{"logs", "the log of the ApplicationMaster", `document.querySelector("pre.log")?.textContent.includes("level=")`},
+		{"configuration", "origins", `document.querySelector("main table")?.innerText.includes("heddle demo")`},
+	} {
+		p.script(`location.hash = "#/` + c.page + `"`)
+		p.await(c.shows, c.script)
+		for _, theme := range []string{"light", "dark"} {
+			p.theme(theme)
+			p.picture(strings.Split(c.page, "/")[0] + "-" + theme)
+		}
+		if wide := eval[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+			t.Errorf("the page %s is %d pixels wider than the window", c.page, wide)
+		}
+	}
+	p.clean()
+}
+
+// fake is a master whose job the tests make up.
+type fake struct {
+	mu       sync.Mutex
+	snapshot func() *appmaster.Snapshot // guarded by mu
+	canceled chan string
+}
+
+func (f *fake) Snapshot() *appmaster.Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.snapshot()
+}
+
+func (f *fake) Cancel(reason string) { f.canceled <- reason }
+
+// serve serves the dashboard of a made-up job.
+func serve(t *testing.T, f *fake) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := web.New(web.Config{Listener: l, Token: "token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, err := s.Start(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return addr
+}
+
+// big is a job of 500 subtasks on 60 agents whose figures grow.
+func big() func() *appmaster.Snapshot {
+	start, n := time.Now(), int64(0)
+	return func() *appmaster.Snapshot {
+		n++
+		now := time.Now()
+		s := &appmaster.Snapshot{App: "application_1_0001", Job: "big", State: "running", Since: start, Started: start, Time: now, Attempt: 1,
+			Slots: appmaster.SlotCounts{Needed: 100, Total: 120, Free: 20}}
+		for a := range 60 {
+			agent := appmaster.Agent{ID: fmt.Sprintf("agent-%d", a), Container: fmt.Sprintf("container_1_0001_01_%06d", a+2), Host: fmt.Sprintf("host-%02d", a%12),
+				State: "alive", Heard: now, RSS: 80 << 20, Segments: 2000, SegmentsUse: n % 2000, ExchangeIn: n << 20, ExchangeOut: n << 20}
+			for i := range 2 {
+				slot := appmaster.Slot{Agent: agent.ID, Index: i}
+				if k := a*2 + i; k < 100 {
+					slot.Job = s.App
+					for v := range 5 {
+						slot.Tasks = append(slot.Tasks, fmt.Sprintf("vertex %d %d/100", v, k+1))
+					}
+				}
+				agent.Slots = append(agent.Slots, slot)
+			}
+			s.Agents = append(s.Agents, agent)
+		}
+		for v := range 5 {
+			x := appmaster.Vertex{ID: v, Name: fmt.Sprintf("vertex %d", v), Parallelism: 100, Tasks: map[string]int{"running": 100}, InRate: 1e6, OutRate: 1e6, RecordsIn: n * 1e6, RecordsOut: n * 1e6, Busy: .4, Blocked: .1 * float64(v)}
+			for i := range 100 {
+				x.Subtasks = append(x.Subtasks, appmaster.Subtask{Index: i, State: "running", Since: start, Agent: fmt.Sprintf("agent-%d", i/2), Slot: i % 2, RecordsIn: n * int64(1000+i), RecordsOut: n * 1000, Busy: .3})
+			}
+			s.Vertices = append(s.Vertices, x)
+			if v > 0 {
+				s.Edges = append(s.Edges, appmaster.Edge{From: v - 1, To: v, Partitioning: "hash"})
+			}
+		}
+		return s
+	}
+}
+
+// TestBig: a job of 500 subtasks and 60 agents is drawn fast enough to feel alive.
+func TestBig(t *testing.T) {
+	testbed.Group(t, "web")
+	p := open(t, serve(t, &fake{snapshot: big()}), 1400, 900)
+	p.await("the graph", `document.querySelectorAll(".graph .vertex").length === 5`)
+	for _, c := range []struct{ page, shows, script string }{
+		{"vertex/2", "100 subtasks", `document.querySelectorAll("main table")[1]?.tBodies[0].rows.length === 100`},
+		{"slots", "120 slots", `document.querySelectorAll(".slots li").length === 120`},
+		{"agents", "60 agents", `document.querySelectorAll("main tbody tr").length === 60`},
+	} {
+		p.script(`location.hash = "#/` + c.page + `"`)
+		p.await(c.shows, c.script)
+		p.script(`window.long = []; new PerformanceObserver((l) => long.push(...l.getEntries().map((e) => e.duration))).observe({ entryTypes: ["longtask"] })`)
+		p.await("three more polls", `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("api/job")).length > (window.seen ??= performance.getEntriesByType("resource").filter((e) => e.name.endsWith("api/job")).length) + 2`)
+		p.script(`window.seen = undefined`)
+		if worst := eval[float64](p, `Math.max(0, ...long)`); worst > 1000 {
+			t.Errorf("the page %s holds the browser for %.0f ms", c.page, worst)
+		}
+		p.picture("big-" + strings.Split(c.page, "/")[0])
+	}
+	p.clean()
+}
+
+// TestHostile: whatever a job's names and records hold is shown as text.
+func TestHostile(t *testing.T) {
+	testbed.Group(t, "web")
+	evil, now, zero := `"><img src=x onerror="window.hit=1"><script>window.hit=1</script>${window.hit=1}`, time.Now(), 0
+	f := &fake{snapshot: func() *appmaster.Snapshot {
+		return &appmaster.Snapshot{App: evil, Job: evil, State: "failing", Waiting: evil, Since: now, Started: now, Time: now, Attempt: 2,
+			Cause:    &appmaster.Cause{Kind: evil, Message: evil, Operator: evil, Vertex: evil, Subtask: &zero, Agent: evil, Host: evil, LastLogs: []string{evil}},
+			Vertices: []appmaster.Vertex{{Name: evil, Parallelism: 1, Tasks: map[string]int{evil: 1}, Operators: []appmaster.Operator{{Name: evil, Kind: evil, Counters: map[string]int64{evil: 1}}}, Subtasks: []appmaster.Subtask{{State: evil, Agent: evil, Error: evil}}}},
+			Agents:   []appmaster.Agent{{ID: evil, Container: evil, Host: evil, State: evil, Why: evil, Exchange: evil, LastLogs: []string{evil}, Slots: []appmaster.Slot{{Agent: evil, Job: evil, Tasks: []string{evil}}}}},
+			Sources:  []appmaster.Source{{Name: evil, Splits: []appmaster.Split{{ID: evil, Trouble: evil}}}},
+			Warnings: []appmaster.Warning{{Time: now, Message: evil}}}
+	}}
+	p := open(t, serve(t, f), 1400, 900)
+	p.await("the job", `document.querySelector(".cause") !== null`)
+	for _, name := range []string{"overview", "vertex/0", "slots", "sources", "agents"} {
+		p.script(`location.hash = "#/` + name + `"`)
+		p.await("the name as text", `document.querySelector("main").textContent.includes("<script>")`)
+		if n := eval[int](p, `document.querySelectorAll("main img, main script").length + (window.hit ?? 0)`); n != 0 {
+			t.Errorf("the page %s takes the job's names for markup", name)
+		}
+	}
+	p.clean()
+}
+
+// TestProxy: the dashboard works behind a proxy that knows GET and PUT, forgets most headers, and whose link to it
+// lacks the trailing slash, as YARN's does (Hadoop 3.4, WebAppProxyServlet); and the job can be cancelled there.
+func TestProxy(t *testing.T) {
+	testbed.Group(t, "web")
+	f := &fake{snapshot: big(), canceled: make(chan string, 1)}
+	to, err := url.Parse(serve(t, f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.URL.Path = strings.TrimPrefix(strings.TrimPrefix(r.In.URL.Path, "/proxy/application_1_0001"), "/")
+		if !strings.HasPrefix(r.Out.URL.Path, "/") {
+			r.Out.URL.Path = "/" + r.Out.URL.Path
+		}
+		kept := http.Header{}
+		for _, name := range []string{"User-Agent", "Accept", "Accept-Encoding", "Accept-Language", "Content-Type"} {
+			if v := r.In.Header.Get(name); v != "" {
+				kept.Set(name, v)
+			}
+		}
+		r.Out.Header, r.Out.Host = kept, to.Host
+	}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodPut {
+			http.Error(w, "405", http.StatusMethodNotAllowed)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	p := open(t, front.URL+"/proxy/application_1_0001", 1000, 700)
+	p.await("the graph", `document.querySelectorAll(".graph .vertex").length === 5`)
+	p.do(chromedp.Click(chromedp.CSS(`header button[data-do=cancel]`)), chromedp.Click(chromedp.CSS(`#ask button[value=yes]`)))
+	select {
+	case <-f.canceled:
+	case <-time.After(patience):
+		t.Error("the button does not cancel the job")
+	}
+	p.clean()
+}
