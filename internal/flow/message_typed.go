@@ -69,6 +69,13 @@ func (r *decodingReader[T]) Poll(emit Emit[T]) (SourceStatus, error) {
 	return r.MessageReader.Poll(r.each)
 }
 
+// Pause implements Pauser where the MessageReader does.
+func (r *decodingReader[T]) Pause(split string, on bool) {
+	if p, ok := r.MessageReader.(Pauser); ok {
+		p.Pause(split, on)
+	}
+}
+
 func (r *decodingReader[T]) decode(split string, m *Messages, ended bool) error {
 	recs, err := r.format.Decode(r.recs[:0], m, 0)
 	r.recs = recs

@@ -76,6 +76,20 @@ type SplitStatus struct {
 	End      int64 // where the input ends for now; -1 unknown
 	// Trouble is why the split can't be read for now, though the reader keeps trying; "" if all is well.
 	Trouble string
+	Paused  bool // it is ahead of other splits, and waits for them
+
+	// What was read since the reader began, where it measures that.
+	Records    int64
+	Bytes      int64         // as they came from outside
+	Fetches    int64         // answers that brought something
+	FetchTime  time.Duration // from request to answer, of those, in all
+	EmptyPolls int64         // answers that brought nothing
+}
+
+// Pauser is a Reader or MessageReader that can leave a split alone for a while. What it has of the split waits, and nothing is lost.
+// The task's goroutine calls it.
+type Pauser interface {
+	Pause(split string, on bool)
 }
 
 // Reader reads splits into typed batches. Connectors implement it (as heddle.Reader).

@@ -39,6 +39,10 @@ type sourceOp[T any] struct {
 	ended  bool
 	below  error // what an operator after this one failed by: not the reader's error, though it comes back through it
 
+	pauser  Pauser // nil: splits don't wait for each other
+	alignAt int64  // when to look next whether they must
+	waiting bool   // some do
+
 	marksAt, readerAt int64 // when watermarks and the reader want a timer
 }
 
@@ -69,6 +73,9 @@ func (o *sourceOp[T]) Open(ctx context.Context) error {
 		return fmt.Errorf("cannot open source %s: %w", o.node.at(), err)
 	}
 	o.reader = r
+	if p, ok := r.(Pauser); ok && o.marks.Enabled() && o.marks.MaxDrift > 0 {
+		o.pauser = p
+	}
 	if s, ok := r.(Steered); ok && substitute {
 		o.splits.eager = true
 		s.Steer(o.steer)
@@ -183,9 +190,19 @@ func (o *sourceOp[T]) push(split string, b Batch[T]) error {
 	return o.below
 }
 
+// alignInterval is how many milliseconds there are between looks at which splits are too far ahead.
+const alignInterval = 20
+
 // advance emits what is due of watermarks and idleness, and sets the timer for what will be.
 func (o *sourceOp[T]) advance(now int64) error {
 	cs, next := o.splits.advance(now)
+	if o.pauser != nil && now >= o.alignAt {
+		o.waiting = o.splits.drifts(now, o.pauser.Pause)
+		o.alignAt = now + alignInterval
+	}
+	if o.waiting {
+		next = min(next, o.alignAt)
+	}
 	o.marksAt = next
 	o.setTimer()
 	return o.tell(cs)

@@ -362,3 +362,62 @@ func TestAuthorsGenerator(t *testing.T) {
 	s.emit("mark", 7)
 	s.want("the next", "mark@7 @7; watermark 7")
 }
+
+// pausing is a scripted reader that is told which splits wait.
+type pausing struct {
+	*scripted
+	log *strings.Builder
+}
+
+func (p pausing) NewReader(context.Context, ReaderEnv) (Reader[event], error) { return p, nil }
+func (p pausing) Pause(split string, on bool)                                 { fmt.Fprintf(p.log, "%s waits:%v ", split, on) }
+
+// TestDrift: splits that are too far ahead in event time wait for the slowest, also at the ends of time (K-12).
+func TestDrift(t *testing.T) {
+	log := &strings.Builder{}
+	w := Watermarks[event]{New: BoundedDelay[event](0)}.WithMaxDrift(100 * time.Millisecond).WithIdle(time.Second)
+	s := &sourceTest{t: t, rt: newTestRuntime(), src: &scripted{wait: SourceWait}, log: &strings.Builder{}}
+	out := &logOut[event]{log: s.log, show: func(e event) string { return "" }}
+	s.inst = start(t, NewSource[event](pausing{s.src, log}, &w, nil, nil), s.rt, Out[event](out))
+	want := func(what, text string) {
+		t.Helper()
+		if got := strings.TrimSpace(log.String()); got != text {
+			t.Errorf("%s: got %q, want %q", what, got, text)
+		}
+		log.Reset()
+	}
+	emit := func(split string, times ...int64) {
+		t.Helper()
+		s.rt.now += 2 * alignInterval
+		s.emit(split, times...)
+	}
+	s.add("a", "b", "c")
+	emit("a", 1000)
+	want("others have said nothing", "")
+	emit("b", 990)
+	emit("a", 1090)
+	want("at the limit", "")
+	emit("a", 1091)
+	want("beyond the limit", "a waits:true")
+	emit("b", 1000)
+	want("not yet well within", "")
+	emit("b", 1030)
+	want("well within", "a waits:false")
+	emit("a", MaxTime-1)
+	want("to the end of time", "a waits:true")
+	s.rt.now += 3000
+	if err := s.inst.Op.Timer(s.rt.now); err != nil {
+		t.Fatal(err)
+	}
+	want("the slow one has fallen silent", "a waits:false")
+	emit("b", MinTime+5)
+	s.rt.now += 2 * alignInterval
+	if err := s.inst.Op.Timer(s.rt.now); err != nil {
+		t.Fatal(err)
+	}
+	want("it is back", "a waits:true")
+	s.src.queue = append(s.src.queue, scriptedBatch{split: "b", ended: true}, scriptedBatch{split: "c", ended: true})
+	s.rt.now += 2 * alignInterval
+	s.poll()
+	want("the others have ended", "a waits:false")
+}

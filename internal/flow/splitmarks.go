@@ -23,6 +23,7 @@ type splitMark[T any] struct {
 	gen  Generator[T] // nil without watermarks
 	seen int64        // processing time of the last record, or when the split was added
 	idle bool
+	wait bool // it is too far ahead, and not read
 }
 
 func newSplitMarks[T any](w Watermarks[T]) splitMarks[T] {
@@ -123,6 +124,8 @@ func (m *splitMarks[T]) expire(now int64) int64 {
 	for _, s := range m.splits {
 		switch {
 		case s.idle:
+		case s.wait:
+			s.seen = now // its silence is ours
 		case now-s.seen >= limit:
 			s.idle = true
 			m.active--
@@ -142,4 +145,36 @@ func (m *splitMarks[T]) least(now int64) int64 {
 		}
 	}
 	return w
+}
+
+// drifts tells which splits have come too far ahead of the slowest to be read, and which not any more. Those of which no time is known,
+// are idle or have ended, take no part; a split goes on when it is well within what is allowed. It reports whether any waits.
+func (m *splitMarks[T]) drifts(now int64, tell func(split string, wait bool)) (waiting bool) {
+	limit := m.marks.MaxDrift.Milliseconds()
+	least := MaxTime
+	for _, s := range m.splits {
+		if w := s.gen.Watermark(now); !s.idle && w != MinTime {
+			least = min(least, w)
+		}
+	}
+	for id, s := range m.splits {
+		w := s.gen.Watermark(now)
+		switch {
+		case w == MinTime || s.wait && !ahead(w, least, limit-limit/4):
+			if s.wait {
+				s.wait = false
+				tell(id, false)
+			}
+		case !s.wait && ahead(w, least, limit):
+			s.wait = true
+			tell(id, true)
+		}
+		waiting = waiting || s.wait
+	}
+	return waiting
+}
+
+// ahead reports whether w > least + limit, without overflow.
+func ahead(w, least, limit int64) bool {
+	return w > least && uint64(w)-uint64(least) > uint64(limit)
 }

@@ -19,6 +19,7 @@ type Watermarks[T any] struct {
 	New      func() Generator[T] // nil: no watermark but the last
 	Idle     time.Duration       // a split without records for so long holds nothing back; 0: it does for ever
 	Interval time.Duration       // the least processing time between watermarks; 0: WatermarkInterval
+	MaxDrift time.Duration       // how far a split's watermark may be ahead of the subtask's slowest before it is not read for a while; 0: any
 }
 
 // WatermarkInterval is the default of Watermarks.Interval. A watermark sends every segment that is being filled, so more costs throughput.
@@ -29,6 +30,10 @@ func (w Watermarks[T]) WithIdle(d time.Duration) Watermarks[T] { w.Idle = d; ret
 
 // WithInterval sets the least processing time between watermarks.
 func (w Watermarks[T]) WithInterval(d time.Duration) Watermarks[T] { w.Interval = d; return w }
+
+// WithMaxDrift makes the splits of a subtask wait that are further than d of event time ahead of the slowest one, so that what
+// is held for their windows stays small. It has an effect where the source can leave a split alone, as Kafka's can.
+func (w Watermarks[T]) WithMaxDrift(d time.Duration) Watermarks[T] { w.MaxDrift = d; return w }
 
 // Enabled reports whether the stream gets event times at all.
 func (w Watermarks[T]) Enabled() bool { return w.New != nil }
