@@ -99,6 +99,7 @@ func (t *Task) writerOf(o *operator, typ flow.Type, edge int) (any, error) {
 		Channels: t.spec.Outputs[index].Subpartitions, Subtask: t.spec.ID.Subtask,
 		MaxParallelism: consumer.MaxParallelism, Parallelism: consumer.Parallelism,
 		Segments: part, Records: &flow.Counter{}, Bytes: o.Counter(BytesOut),
+		Tracer: o.Tracer(), Edge: index,
 	}
 	out, w, err := typ.NewWriter(cfg)
 	if err != nil {
@@ -165,6 +166,9 @@ func (t *Task) buildInputs() error {
 		}
 		if in.reader, err = typ.NewReader(out); err != nil {
 			return fmt.Errorf("cannot build input of operator %s: %w", head.node.Title(), err)
+		}
+		if r, ok := in.reader.(flow.TracedReader); ok {
+			r.Trace(head.Tracer())
 		}
 		t.inputs = append(t.inputs, in)
 	}

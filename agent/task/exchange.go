@@ -85,7 +85,10 @@ type edgeOut struct {
 	part  Partition
 	task  *Task
 	ended []bool // by channel: Control End was sent
-	buf   []byte // of Control, reused
+	buf   []byte // of Control and note, reused
+	index int    // among the task's outputs
+
+	marks map[int][]mark // by channel: followed records in its open segment
 }
 
 // Get implements flow.SegmentOut.
@@ -96,11 +99,19 @@ func (o *edgeOut) Get(ch int) ([]byte, error) {
 	}
 	o.task.meter.enter(blocked)
 	defer o.task.meter.leave()
+	if f := o.task.follow; f != nil && f.span.Recording() {
+		defer f.blocked(f.now(), o.index)
+	}
 	return o.part.Get(o.task.done, ch)
 }
 
 // Put implements flow.SegmentOut.
-func (o *edgeOut) Put(ch, n int) error { return o.part.Put(ch, n) }
+func (o *edgeOut) Put(ch, n int) error {
+	if len(o.marks[ch]) > 0 {
+		return o.part.PutNoted(ch, n, o.note(ch))
+	}
+	return o.part.Put(ch, n)
+}
 
 // Control implements flow.SegmentOut.
 func (o *edgeOut) Control(ch int, c flow.Control) error {

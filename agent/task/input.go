@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/internal/telemetry"
 )
 
 // input is one in-edge of the chain's head. Owned by the task's goroutine, but for gate.Queued.
@@ -16,6 +17,7 @@ type input struct {
 	gate   Gate
 	reader flow.SegmentReader // of all channels: it keeps what several segments make up apart by their writers
 	bytes  *flow.Counter
+	hops   [Phases]telemetry.Latency // of followed records
 }
 
 // take handles one item of in, and gives it back however that ends.
@@ -28,6 +30,10 @@ func (t *Task) take(in *input, it Item) error {
 	switch {
 	case it.Payload != nil:
 		in.bytes.Add(int64(len(it.Payload)))
+		if it.Hop != nil && t.follow != nil {
+			t.follow.arriving(in, &it)
+			defer t.follow.arrived()
+		}
 		err = in.reader.Consume(it.Payload)
 	case it.Event != nil:
 		err = t.event(in, it)

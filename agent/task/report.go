@@ -18,6 +18,14 @@ type Report struct {
 	Splits    []flow.SplitStatus // of a source
 	InQueued  int                // items received and not yet consumed
 	OutQueued int                // segments emitted and not yet taken
+	Hops      []HopReport        // of followed records
+}
+
+// HopReport is how long one phase of the way through an edge took, for those records that were followed.
+type HopReport struct {
+	Edge, Phase int
+	Counts      []uint64 // by bucket, as telemetry.Latency has them
+	Sum         time.Duration
 }
 
 // OperatorReport is what one operator counted.
@@ -45,6 +53,13 @@ func (t *Task) Report() Report {
 		r.OutQueued += o.part.Queued()
 	}
 	r.InQueued = t.inQueued()
+	for _, in := range t.inputs {
+		for p := range in.hops {
+			if counts, sum := in.hops[p].Counts(); counts != nil {
+				r.Hops = append(r.Hops, HopReport{Edge: in.edge.ID, Phase: p, Counts: counts, Sum: sum})
+			}
+		}
+	}
 	return r
 }
 

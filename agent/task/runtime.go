@@ -62,6 +62,14 @@ func (o *operator) SetTimer(at int64) {
 	o.task.timersMoved()
 }
 
+// Tracer implements flow.Traced.
+func (o *operator) Tracer() *flow.Tracer {
+	if o.task.follow == nil {
+		return nil
+	}
+	return o.task.follow.tracer
+}
+
 // Substitute implements flow.Substituter.
 func (o *operator) Substitute() any {
 	if o.task.env.Substitute == nil {

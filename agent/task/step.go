@@ -117,6 +117,9 @@ func (t *Task) poll() (Status, error) {
 			}
 		}
 	}
+	if t.follow != nil {
+		t.follow.polled = t.env.Clock()
+	}
 	status, err := t.source.Poll()
 	t.dirty = true // it may have emitted before it said that there is no more
 	if err != nil {

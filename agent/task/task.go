@@ -44,6 +44,7 @@ type Env struct {
 	Option       func(name string) (string, bool) // nil: none is set
 	Logger       *slog.Logger                     // nil: discard
 	FlushTimeout time.Duration                    // 0: flush after every segment and poll
+	Follow       Follow                           // zero: no record is followed
 	// Substitute returns what replaces the connector of a source or sink (see flow.Substituter), or nil. It may be nil.
 	Substitute func(node *flow.Node, subtask int) any
 	// OnRunning is called by the task's goroutine when all operators are open. It may be nil.
@@ -60,6 +61,7 @@ type Task struct {
 	done   chan struct{} // closed when the task is cancelled
 	wake   chan struct{} // holds one token when there may be something to do
 	outs   []*edgeOut    // in the order of spec.Outputs
+	follow *follower     // nil: no record is followed
 
 	// Owned by the task's goroutine.
 	ops          []*operator // the head first
@@ -135,6 +137,9 @@ func (t *Task) defaults() {
 	}
 	t.env.Logger = t.env.Logger.With("task", t.spec.ID.String())
 	t.meter.clock = t.env.Clock
+	if t.env.Follow.on() {
+		t.follow = newFollower(t, t.env.Follow)
+	}
 }
 
 func (t *Task) build() (err error) {
@@ -159,7 +164,7 @@ func (t *Task) build() (err error) {
 		if a, b := o.Edge, t.vertex.Out[i]; a != b {
 			return fmt.Errorf("output %d is edge %d, want %d", i, a, b)
 		}
-		out := &edgeOut{task: t, ended: make([]bool, o.Subpartitions)}
+		out := &edgeOut{task: t, index: i, ended: make([]bool, o.Subpartitions)}
 		part, err := t.env.Exchange.NewPartition(PartitionConfig{ID: o.Partition, Subpartitions: o.Subpartitions}, t.Wake)
 		if err != nil {
 			return fmt.Errorf("cannot open partition %s: %w", o.Partition, err)

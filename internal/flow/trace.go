@@ -43,6 +43,8 @@ type Follower interface {
 	Fire(name string, links []TraceContext) TraceContext
 	// Done ends what Read, Arrive or Fire began.
 	Done(err error)
+	// Recording says whether spans are recorded, so that it is of use to look for the traces that records come with.
+	Recording() bool
 	// Attr adds to the span that is open.
 	Attr(attrs ...TraceAttr)
 	// Wrote notes that the record just being followed is the index-th of the open segment of channel ch of edge out.
@@ -86,6 +88,9 @@ func (t *Tracer) Current() (c TraceContext, ok bool) {
 	}
 	return t.current, true
 }
+
+// Recording reports whether spans are recorded.
+func (t *Tracer) Recording() bool { return t != nil && t.f.Recording() }
 
 // Active reports whether a record is being followed just now.
 func (t *Tracer) Active() bool { return t != nil && t.active }

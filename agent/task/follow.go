@@ -1,0 +1,302 @@
+package task
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/telemetry"
+	"github.com/heddle-stream/heddle/netstack"
+)
+
+// Follow says which records are followed through the tasks, to be seen in traces and to time the exchange.
+type Follow struct {
+	Provider *telemetry.Provider // of the process; nil: records are only timed
+	Rate     float64             // records a second that each subtask of a source chooses; 0: none
+	Ratio    float64             // beside those, the share of all records; at most one a batch is chosen
+	MaxRate  float64             // most records a second that are followed since they came with a sampled trace; 0: 1,000
+	App, Job string              // for spans
+	Agent    string
+}
+
+// on reports whether there is anything to follow.
+func (f *Follow) on() bool { return f.Rate > 0 || f.Ratio > 0 || f.Provider.Traces() }
+
+// Phases of a hop through the exchange, in order of time.
+const (
+	PhaseFill    = iota // in the producer's segment, until that is full or flushed
+	PhaseCredit         // until the consumer has given credit
+	PhaseSend           // in the send queue of the connection
+	PhaseWire           // written and on the wire
+	PhaseReceive        // in the receive queue, and behind other records of its segment
+	Phases
+)
+
+// PhaseNames are the names of the phases in metrics.
+var PhaseNames = [Phases]string{"fill", "credit", "send_queue", "wire", "receive_queue"}
+
+var phaseSpans = [Phases]string{"fill segment", "wait for credit", "send queue", "write and wire", "receive queue"}
+
+// follower is what a task does about records that are followed. The task's goroutine owns it, but for the histograms.
+type follower struct {
+	// Immutable.
+	task   *Task
+	cfg    Follow
+	tracer *flow.Tracer
+	attrs  []flow.TraceAttr // of every span of the task
+
+	next    time.Time // when the next record of a source is due
+	admit   float64   // records that may yet be followed because they came so
+	admitAt time.Time
+	polled  time.Time // when the poll of the source began
+
+	span telemetry.Span // of the chain, while a record is followed
+
+	in      *input // whose segment is being read, if it has marks
+	hop     *netstack.Hop
+	channel int
+	size    int
+	marks   []mark
+	indexes []int
+}
+
+// mark is a followed record in a segment, as the segment's note tells.
+type mark struct {
+	context flow.TraceContext
+	index   int
+	filled  time.Duration // from when it was written to when the segment was put
+	written time.Time     // at the producer's only
+}
+
+func newFollower(t *Task, cfg Follow) *follower {
+	f := &follower{task: t, cfg: cfg}
+	if f.cfg.MaxRate == 0 {
+		f.cfg.MaxRate = 1000
+	}
+	f.admit = f.cfg.MaxRate
+	f.tracer = flow.NewTracer(f)
+	f.attrs = []flow.TraceAttr{
+		telemetry.A("heddle.job", cfg.Job), telemetry.A("heddle.app", cfg.App), telemetry.A("heddle.agent", cfg.Agent),
+		telemetry.A("heddle.vertex", t.vertex.Name), telemetry.A("heddle.vertex.id", t.spec.ID.Vertex),
+		telemetry.A("heddle.subtask", t.spec.ID.Subtask), telemetry.A("heddle.attempt", t.spec.ID.Attempt),
+	}
+	return f
+}
+
+func (f *follower) now() time.Time { return f.task.env.Clock() }
+
+// Due implements flow.Follower.
+func (f *follower) Due(n int) (int, bool) {
+	if n < 1 {
+		return 0, false
+	}
+	if f.cfg.Rate > 0 {
+		if now := f.now(); !now.Before(f.next) {
+			f.next = now.Add(time.Duration(float64(time.Second) / f.cfg.Rate))
+			return rand.IntN(n), true
+		}
+	}
+	if f.cfg.Ratio > 0 && rand.Float64() < f.cfg.Ratio*float64(n) {
+		return rand.IntN(n), true
+	}
+	return 0, false
+}
+
+// Admit implements flow.Follower.
+func (f *follower) Admit() bool {
+	now := f.now()
+	f.admit = min(f.cfg.MaxRate, f.admit+now.Sub(f.admitAt).Seconds()*f.cfg.MaxRate)
+	f.admitAt = now
+	if f.admit < 1 {
+		return false
+	}
+	f.admit--
+	return true
+}
+
+// Recording implements flow.Follower.
+func (f *follower) Recording() bool { return f.cfg.Provider.Traces() }
+
+// begin begins the span of the chain and returns what names it to those after it.
+func (f *follower) begin(st telemetry.Start) flow.TraceContext {
+	st.Attrs = append(st.Attrs[:len(st.Attrs):len(st.Attrs)], f.attrs...)
+	f.span = f.cfg.Provider.Start(st)
+	return f.span.Context()
+}
+
+// Read implements flow.Follower.
+func (f *follower) Read(a flow.Arrival) flow.TraceContext {
+	now := f.now()
+	if !f.Recording() {
+		return flow.TraceContext{}
+	}
+	node := f.task.ops[0].node
+	st := telemetry.Start{Parent: a.Parent, Name: "poll " + node.Title(), At: f.polled, Attrs: append(a.Attrs, f.attrs...)}
+	st.Attrs = append(st.Attrs, telemetry.A("heddle.split", a.Split), telemetry.A("heddle.operator", node.Title()))
+	for _, attr := range a.Attrs {
+		if attr.Key == "messaging.destination.name" {
+			st.Kind, st.Name = telemetry.Consumer, "poll "+attr.Value.(string)
+			st.Attrs = append(st.Attrs, telemetry.A("messaging.system", "kafka"), telemetry.A("messaging.operation.name", "poll"),
+				telemetry.A("messaging.operation.type", "receive"))
+		}
+	}
+	poll := f.cfg.Provider.Start(st)
+	if !poll.Recording() { // the sampler said so
+		return flow.TraceContext{}
+	}
+	poll.End(now)
+	return f.begin(telemetry.Start{Parent: poll.Context(), Name: f.task.vertex.Name, At: now})
+}
+
+// Arrive implements flow.Follower.
+func (f *follower) Arrive(i int) flow.TraceContext {
+	m, h, now := &f.marks[i], f.hop, f.now()
+	times := [Phases + 1]time.Time{h.Put.Add(-m.filled), h.Put, h.Credited, h.Written, h.Received, now}
+	for p := range Phases {
+		if p == PhaseWire && h.Local || p > 0 && p < PhaseReceive && h.Local {
+			continue
+		}
+		f.in.hops[p].Observe(max(0, times[p+1].Sub(times[p])))
+	}
+	if !m.context.Sampled() || !f.Recording() {
+		return flow.TraceContext{}
+	}
+	c := f.in.spec.Channels[f.channel]
+	hop := f.cfg.Provider.Start(telemetry.Start{
+		Parent: m.context, Name: "exchange", Kind: telemetry.Consumer, At: times[0], Attrs: append([]flow.TraceAttr{
+			telemetry.A("heddle.edge", f.in.edge.ID), telemetry.A("heddle.channel", f.channel), telemetry.A("heddle.producer.subtask", c.Producer),
+			telemetry.A("heddle.partition", c.Partition), telemetry.A("heddle.connection", int(c.ConnIndex)),
+			telemetry.A("heddle.exchange.local", h.Local), telemetry.A("heddle.segment.bytes", f.size), telemetry.A("heddle.segment.record", m.index),
+			telemetry.A("heddle.queue.received", f.in.gate.Queued()),
+		}, f.attrs...),
+	})
+	if !h.Local {
+		hop.Set(telemetry.A("network.transport", "tcp"), telemetry.A("network.peer.address", c.Addr),
+			telemetry.A("heddle.clock.offset", h.Clock.Ahead.Seconds()), telemetry.A("heddle.clock.offset.error", h.Clock.Within.Seconds()))
+	}
+	for p := range Phases {
+		if h.Local && p > PhaseFill && p < PhaseReceive {
+			continue
+		}
+		s := f.cfg.Provider.Start(telemetry.Start{Parent: hop.Context(), Name: phaseSpans[p], At: times[p]})
+		s.Set(telemetry.A("heddle.phase", PhaseNames[p]))
+		s.End(times[p+1])
+	}
+	hop.End(now)
+	return f.begin(telemetry.Start{Parent: hop.Context(), Name: f.task.vertex.Name, At: now})
+}
+
+// Fire implements flow.Follower. The trace of the last record goes on; the others are linked.
+func (f *follower) Fire(name string, links []flow.TraceContext) flow.TraceContext {
+	last := len(links) - 1
+	return f.begin(telemetry.Start{Parent: links[last], Name: name, Links: links[:last], At: f.now(),
+		Attrs: []flow.TraceAttr{telemetry.A("heddle.links", last)}})
+}
+
+// Done implements flow.Follower.
+func (f *follower) Done(err error) {
+	if err != nil {
+		f.span.Fail("the chain failed; the job's failure tells why")
+	}
+	f.span.End(f.now())
+	f.span = telemetry.Span{}
+}
+
+// Attr implements flow.Follower.
+func (f *follower) Attr(attrs ...flow.TraceAttr) { f.span.Set(attrs...) }
+
+// blocked notes that the record being followed waited for room in the output.
+func (f *follower) blocked(from time.Time, out int) {
+	s := f.cfg.Provider.Start(telemetry.Start{Parent: f.span.Context(), Name: "wait for a segment", At: from})
+	if f.span.Recording() {
+		s.Set(telemetry.A("heddle.edge", f.task.spec.Outputs[out].Edge))
+		s.End(f.now())
+	}
+}
+
+// Wrote implements flow.Follower.
+func (f *follower) Wrote(out, ch, index int, c flow.TraceContext) {
+	o := f.task.outs[out]
+	if o.marks == nil {
+		o.marks = map[int][]mark{}
+	}
+	o.marks[ch] = append(o.marks[ch], mark{context: c, index: index, written: f.now()})
+}
+
+// arriving takes note of the marks of a segment that is about to be read.
+func (f *follower) arriving(in *input, it *Item) {
+	f.in, f.hop, f.channel, f.size = in, it.Hop, it.Channel, len(it.Payload)
+	f.marks = parseNote(f.marks[:0], it.Hop.Note)
+	f.indexes = f.indexes[:0]
+	for _, m := range f.marks {
+		f.indexes = append(f.indexes, m.index)
+	}
+	f.tracer.Marks(f.indexes)
+}
+
+// arrived ends arriving.
+func (f *follower) arrived() {
+	f.tracer.Marks(nil)
+	f.hop = nil
+}
+
+// appendMark appends a mark, as a note has one after the other: flags (1 byte), index and the nanoseconds that the segment
+// was filled after it (uvarints) and, if it is sampled, trace (16) and span (8).
+func appendMark(b []byte, m mark) []byte {
+	b = append(b, m.context.Flags&flow.TraceSampled)
+	b = binary.AppendUvarint(b, uint64(m.index))
+	b = binary.AppendUvarint(b, uint64(max(0, m.filled)))
+	if m.context.Sampled() {
+		b = append(append(b, m.context.Trace[:]...), m.context.Span[:]...)
+	}
+	return b
+}
+
+// parseNote appends the marks of a note. What can't be read ends it: a note is of use to people only.
+func parseNote(marks []mark, b []byte) []mark {
+	for len(b) > 0 {
+		m := mark{context: flow.TraceContext{Flags: b[0] & flow.TraceSampled}}
+		index, n := binary.Uvarint(b[1:])
+		if n <= 0 || index > 1<<31 {
+			return marks
+		}
+		b = b[1+n:]
+		filled, n := binary.Uvarint(b)
+		if n <= 0 || filled > uint64(time.Hour) {
+			return marks
+		}
+		b = b[n:]
+		m.index, m.filled = int(index), time.Duration(filled)
+		if m.context.Flags != 0 {
+			if len(b) < 24 {
+				return marks
+			}
+			copy(m.context.Trace[:], b)
+			copy(m.context.Span[:], b[16:])
+			b = b[24:]
+		}
+		if len(marks) > 0 && m.index <= marks[len(marks)-1].index {
+			return marks
+		}
+		marks = append(marks, m)
+	}
+	return marks
+}
+
+// note makes the note of a segment that is put now, of as many marks as fit.
+func (o *edgeOut) note(ch int) []byte {
+	marks := o.marks[ch]
+	now := o.task.follow.now()
+	o.buf = o.buf[:0]
+	for i := range marks {
+		marks[i].filled = now.Sub(marks[i].written)
+		n := len(o.buf)
+		if o.buf = appendMark(o.buf, marks[i]); len(o.buf) > netstack.MaxNote {
+			o.buf = o.buf[:n]
+			break
+		}
+	}
+	o.marks[ch] = marks[:0]
+	return o.buf
+}

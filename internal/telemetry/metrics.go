@@ -1,0 +1,99 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+// exportInterval is the time between two exports of metrics.
+const exportInterval = 10 * time.Second
+
+// meterProvider exports Figures at an interval.
+func (c *Config) meterProvider(ctx context.Context, res *resource.Resource) (*sdkmetric.MeterProvider, error) {
+	exporter, err := c.metricExporter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	interval := c.Interval
+	if interval == 0 {
+		interval = exportInterval
+	}
+	reader := sdkmetric.NewPeriodicReader(exporter, sdkmetric.WithInterval(interval),
+		sdkmetric.WithProducer(producer{figures: c.Figures, start: time.Now(), version: c.Version}))
+	return sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res)), nil
+}
+
+func (c *Config) metricExporter(ctx context.Context) (sdkmetric.Exporter, error) {
+	if c.Protocol == HTTP {
+		opts := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(c.Endpoint + "/v1/metrics")}
+		if c.Headers != nil {
+			opts = append(opts, otlpmetrichttp.WithHeaders(c.Headers))
+		}
+		return otlpmetrichttp.New(ctx, opts...)
+	}
+	opts := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpointURL(c.Endpoint)}
+	if c.Headers != nil {
+		opts = append(opts, otlpmetricgrpc.WithHeaders(c.Headers))
+	}
+	return otlpmetricgrpc.New(ctx, opts...)
+}
+
+// producer gives the SDK families as its own data.
+type producer struct {
+	figures func() []Family
+	start   time.Time
+	version string
+}
+
+// Produce implements sdkmetric.Producer.
+func (p producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
+	now := time.Now()
+	out := metricdata.ScopeMetrics{Scope: instrumentation.Scope{Name: scope, Version: p.version}}
+	for _, f := range p.figures() {
+		if len(f.Points) == 0 {
+			continue
+		}
+		m := metricdata.Metrics{Name: f.Name, Description: f.Help, Unit: f.Unit}
+		switch f.Kind {
+		case Histogram:
+			h := metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality}
+			for _, pt := range f.Points {
+				h.DataPoints = append(h.DataPoints, metricdata.HistogramDataPoint[float64]{
+					Attributes: labelSet(pt.Labels), StartTime: p.start, Time: now,
+					Count: pt.Hist.Count(), Sum: pt.Hist.Sum, Bounds: pt.Hist.Bounds, BucketCounts: pt.Hist.Counts,
+				})
+			}
+			m.Data = h
+		case Counter:
+			m.Data = metricdata.Sum[float64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: p.points(f.Points, now)}
+		default:
+			m.Data = metricdata.Gauge[float64]{DataPoints: p.points(f.Points, now)}
+		}
+		out.Metrics = append(out.Metrics, m)
+	}
+	return []metricdata.ScopeMetrics{out}, nil
+}
+
+func (p producer) points(points []Point, now time.Time) []metricdata.DataPoint[float64] {
+	out := make([]metricdata.DataPoint[float64], len(points))
+	for i, pt := range points {
+		out[i] = metricdata.DataPoint[float64]{Attributes: labelSet(pt.Labels), StartTime: p.start, Time: now, Value: pt.Value}
+	}
+	return out
+}
+
+func labelSet(labels []Label) attribute.Set {
+	kvs := make([]attribute.KeyValue, len(labels))
+	for i, l := range labels {
+		kvs[i] = attribute.String(l.Name, l.Value)
+	}
+	return attribute.NewSet(kvs...)
+}

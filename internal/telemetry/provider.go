@@ -1,0 +1,144 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/heddle-stream/heddle/internal/flow"
+)
+
+// Config is what a Provider needs to know.
+type Config struct {
+	Settings
+	Service  string           // service.name, unless OTEL_SERVICE_NAME is set: the job
+	Instance string           // service.instance.id: the agent, or the role
+	Version  string           // service.version
+	Attrs    []flow.TraceAttr // of the process, beside those
+	Logger   *slog.Logger     // nil: discard
+	Figures  func() []Family  // metrics to export; nil: none
+	Interval time.Duration    // between exports of metrics; 0: 10 s
+}
+
+// Provider makes spans and exports them and metrics, until it is closed. A nil Provider exports nothing.
+type Provider struct {
+	// Immutable.
+	spans   *sdktrace.TracerProvider // nil: no traces
+	tracer  trace.Tracer
+	queue   *queue
+	metrics *sdkmetric.MeterProvider // nil: no metrics
+	log     *slog.Logger
+}
+
+// scope names what makes the spans and metrics.
+const scope = "github.com/heddle-stream/heddle"
+
+// New returns a Provider; nil if the settings say that nothing is exported. It does not wait for the collector.
+func New(ctx context.Context, cfg Config) (*Provider, error) {
+	if cfg.Endpoint == "" || !cfg.Traces && (!cfg.Metrics || cfg.Figures == nil) {
+		return nil, nil
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	res, err := cfg.resource(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot describe this process to the OTLP collector: %w", err)
+	}
+	p := &Provider{log: cfg.Logger}
+	quietSDK(cfg.Logger)
+	if cfg.Traces {
+		exporter, err := cfg.spanExporter(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("cannot send traces to %s: %w", cfg.Endpoint, err)
+		}
+		p.queue = newQueue(exporter, cfg.Logger, cfg.Endpoint)
+		p.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(p.queue))
+		p.tracer = p.spans.Tracer(scope, trace.WithInstrumentationVersion(cfg.Version))
+	}
+	if cfg.Metrics && cfg.Figures != nil {
+		if p.metrics, err = cfg.meterProvider(ctx, res); err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot send metrics to %s: %w", cfg.Endpoint, err), p.Close(ctx))
+		}
+	}
+	return p, nil
+}
+
+// quietSDK sends the SDK's own complaints to the log of whoever came last, at a level that is off in production: what is lost is counted.
+func quietSDK(log *slog.Logger) {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Debug("opentelemetry", "err", err) }))
+}
+
+func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
+	host, _ := os.Hostname() // "" will do
+	attrs := []attribute.KeyValue{
+		attribute.String("service.name", c.Service), attribute.String("service.namespace", "heddle"),
+		attribute.String("service.instance.id", c.Instance), attribute.String("service.version", c.Version),
+		attribute.String("host.name", host), attribute.Int("process.pid", os.Getpid()),
+	}
+	attrs = append(attrs, attributes(c.Attrs)...)
+	// The environment comes last, so that it overrides.
+	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+}
+
+func (c *Config) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	if c.Protocol == HTTP {
+		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(c.Endpoint + "/v1/traces")}
+		if c.Headers != nil {
+			opts = append(opts, otlptracehttp.WithHeaders(c.Headers))
+		}
+		return otlptracehttp.New(ctx, opts...)
+	}
+	opts := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(c.Endpoint)}
+	if c.Headers != nil {
+		opts = append(opts, otlptracegrpc.WithHeaders(c.Headers))
+	}
+	return otlptracegrpc.New(ctx, opts...)
+}
+
+// Traces reports whether spans are exported.
+func (p *Provider) Traces() bool { return p != nil && p.spans != nil }
+
+// Stats are a Provider's figures.
+type Stats struct{ Exported, Dropped, Failed int64 }
+
+// Stats returns how many spans were exported, dropped since the queue was full, and lost since the collector did not take them.
+func (p *Provider) Stats() Stats {
+	if !p.Traces() {
+		return Stats{}
+	}
+	return Stats{p.queue.exported.Load(), p.queue.dropped.Load(), p.queue.failed.Load()}
+}
+
+// Close sends what is left, within ctx, and ends.
+func (p *Provider) Close(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	var wg sync.WaitGroup
+	var spans, metrics error
+	if p.spans != nil {
+		wg.Go(func() { spans = p.spans.Shutdown(ctx) })
+	}
+	if p.metrics != nil {
+		wg.Go(func() { metrics = p.metrics.Shutdown(ctx) })
+	}
+	wg.Wait()
+	if err := errors.Join(spans, metrics); err != nil {
+		return fmt.Errorf("cannot send the last traces and metrics: %w", err)
+	}
+	return nil
+}
