@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +58,7 @@ type Info struct {
 	Owner    string
 	Group    string
 	Dir      bool
+	Block    int64 // size of its blocks
 }
 
 // Open connects to a file system.
@@ -109,7 +111,7 @@ func (f *FS) connection() (*hdfs.Client, error) {
 	}
 	c, err := hdfs.NewClient(hdfs.ClientOptions{Addresses: f.cfg.NameNodes, User: f.cfg.User, UseDatanodeHostname: f.cfg.DatanodeHostname, NamenodeDialFunc: dial, DatanodeDialFunc: dial})
 	if err != nil {
-		return nil, fmt.Errorf("cannot connect to HDFS at %v: %w", f.cfg.NameNodes, err)
+		return nil, fmt.Errorf("cannot connect to HDFS (%s): %w", f.where(), err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,6 +158,12 @@ func (t *timed) Write(b []byte) (int, error) {
 // Home is the user's folder.
 func (f *FS) Home() string { return "/user/" + f.cfg.User }
 
+// where names the NameNodes, for errors.
+func (f *FS) where() string { return "NameNode " + strings.Join(f.cfg.NameNodes, " or ") }
+
+// User is who we are to HDFS.
+func (f *FS) User() string { return f.cfg.User }
+
 // do runs a call, and once more on a new connection if the present one turns out to be broken.
 func (f *FS) do(what string, call func(*hdfs.Client) error) error {
 	for try := 0; ; try++ {
@@ -167,7 +175,7 @@ func (f *FS) do(what string, call func(*hdfs.Client) error) error {
 			return nil
 		}
 		if try > 0 || !broken(err) {
-			return fmt.Errorf("cannot %s in HDFS: %w", what, err)
+			return fmt.Errorf("cannot %s in HDFS (%s): %w", what, f.where(), err)
 		}
 		f.drop(c)
 	}
@@ -175,7 +183,7 @@ func (f *FS) do(what string, call func(*hdfs.Client) error) error {
 
 // broken reports whether an error is the connection's and not an answer of HDFS's.
 func broken(err error) bool {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errEncoded) {
 		return false
 	}
 	var answer hdfs.Error
@@ -207,6 +215,9 @@ func infoOf(name string, st os.FileInfo) Info {
 	i := Info{Path: name, Size: st.Size(), Modified: st.ModTime(), Mode: st.Mode().Perm(), Dir: st.IsDir()}
 	if h, ok := st.(*hdfs.FileInfo); ok {
 		i.Owner, i.Group = h.Owner(), h.OwnerGroup()
+		if raw, ok := h.Sys().(*hdfs.FileStatus); ok {
+			i.Block = int64(raw.GetBlocksize())
+		}
 	}
 	return i
 }
@@ -302,7 +313,7 @@ func (f *FS) Upload(ctx context.Context, name string, perm fs.FileMode, open fun
 		}
 		f.drop(c)
 	}
-	return Info{}, fmt.Errorf("cannot store %s in HDFS: %w", name, err)
+	return Info{}, fmt.Errorf("cannot store %s in HDFS (%s): %w", name, f.where(), err)
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
@@ -321,11 +332,7 @@ func (f *FS) upload(ctx context.Context, c *hdfs.Client, tmp, name string, perm 
 	if _, err := c.Stat(name); err == nil {
 		return Info{}, fs.ErrExist
 	}
-	def, err := c.ServerDefaults()
-	if err != nil {
-		return Info{}, err
-	}
-	w, err := c.CreateFile(tmp, def.Replication, def.BlockSize, perm)
+	w, err := f.create(c, tmp, perm)
 	if err != nil {
 		return Info{}, err
 	}
@@ -368,16 +375,7 @@ func (f *FS) fill(ctx context.Context, w *hdfs.FileWriter, open func() (io.ReadC
 			return ctx.Err()
 		}
 	}
-	// The last block may need a moment to be reported to the NameNode.
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := w.Close()
-		if err == nil || !hdfs.IsErrReplicating(err) {
-			return err
-		}
-		if !pause(ctx, wait) {
-			return ctx.Err()
-		}
-	}
+	return complete(ctx, w)
 }
 
 // Rename renames a file. If there is one of the new name, it is replaced, or else Rename fails with fs.ErrExist.
