@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/heddle-stream/heddle/internal/cli.Version=$(VERSION)
 SEEDS   ?= 1000
 
-.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-kafka-long itest-yarn itest-net itest-web needs generate fuzz clean
+.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-kafka-long itest-yarn itest-kerberos itest-net itest-web needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -50,6 +50,9 @@ itest-yarn: ## tests against a real Hadoop cluster
 
 itest-web: ## the dashboard in a real Chromium; screenshots in out/itest/web
 	ITEST=web $(GO) test -count=1 -timeout 10m -v ./itest/web
+
+itest-kerberos: ## tests against a real KDC and a Hadoop cluster that demands Kerberos
+	ITEST=kerberos $(GO) test -count=1 -timeout 10m -v ./itest/kerberos
 
 itest-net: ## the exchange between two network namespaces on a bad link (root)
 	ITEST=net $(GO) test -count=1 -timeout 10m -v ./itest/net

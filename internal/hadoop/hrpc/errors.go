@@ -16,6 +16,7 @@ const (
 	ClassObserver      = "org.apache.hadoop.ipc.ObserverRetryOnActiveException"
 	ClassNoSuchMethod  = "org.apache.hadoop.ipc.RpcNoSuchMethodException"
 	ClassAccessControl = "org.apache.hadoop.security.AccessControlException"
+	ClassAuthorization = "org.apache.hadoop.security.authorize.AuthorizationException"
 	ClassInvalidToken  = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
 
 	ClassNotRegistered      = "org.apache.hadoop.yarn.exceptions.ApplicationMasterNotRegisteredException"
@@ -29,6 +30,8 @@ const (
 	ClassInvalidContainer   = "org.apache.hadoop.yarn.exceptions.InvalidContainerException"
 	ClassNMNotReady         = "org.apache.hadoop.yarn.exceptions.NMNotYetReadyException"
 	ClassApplicationUnknown = "org.apache.hadoop.yarn.exceptions.ApplicationNotFoundException"
+	ClassContainerUnknown   = "org.apache.hadoop.yarn.exceptions.ContainerNotFoundException"
+	ClassYarn               = "org.apache.hadoop.yarn.exceptions.YarnException"
 )
 
 // RemoteError is an exception that the server answered with.
