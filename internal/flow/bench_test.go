@@ -129,6 +129,26 @@ func BenchmarkExchange(b *testing.B) {
 	b.Run("string100/hash/4", func(b *testing.B) {
 		benchExchange(b, 4, Partitioning{Kind: Hash, Impl: byStr}, strs, strLen)
 	})
+	var bytes Batch[[]byte]
+	for _, s := range strs.Recs {
+		bytes.Recs = append(bytes.Recs, []byte(s))
+	}
+	byBytes, err := NewKeyBy(func(b []byte) uint64 { return uint64(b[99]) })
+	if err != nil {
+		b.Fatal(err)
+	}
+	bytesLen := func(s []byte) uint64 { return uint64(len(s)) }
+	b.Run("bytes100/rebalance/4", func(b *testing.B) { benchExchange(b, 4, Partitioning{Kind: Rebalance}, bytes, bytesLen) })
+	b.Run("bytes100/hash/4", func(b *testing.B) {
+		benchExchange(b, 4, Partitioning{Kind: Hash, Impl: byBytes}, bytes, bytesLen)
+	})
+	b.Run("struct/hash/4", func(b *testing.B) {
+		byUser, err := NewKeyBy(func(c click) string { return c.User })
+		if err != nil {
+			b.Fatal(err)
+		}
+		benchExchange(b, 4, Partitioning{Kind: Hash, Impl: byUser}, clicks, func(c click) uint64 { return uint64(c.At) })
+	})
 	b.Run("struct/rebalance/4", func(b *testing.B) {
 		benchExchange(b, 4, Partitioning{Kind: Rebalance}, clicks, func(c click) uint64 { return uint64(c.At) })
 	})

@@ -94,19 +94,24 @@ func TestFixedTypes(t *testing.T) {
 	}
 	type named string
 	for _, c := range []struct {
-		typ                  reflect.Type
-		fixed, plain, custom bool
-		bools                int
+		typ    reflect.Type
+		fixed  bool
+		plain  opKind
+		custom bool
+		bools  int
 	}{
-		{reflect.TypeFor[int](), true, false, false, 0},
-		{reflect.TypeFor[fixed](), true, false, false, 3},
-		{reflect.TypeFor[struct{}](), true, false, false, 0},
-		{reflect.TypeFor[complex64](), true, false, false, 0},
-		{reflect.TypeFor[string](), false, true, false, 0},
-		{reflect.TypeFor[named](), false, true, false, 0},
-		{reflect.TypeFor[struct{ S string }](), false, false, false, 0},
-		{reflect.TypeFor[time.Time](), false, false, false, 0},
-		{reflect.TypeFor[*int](), false, false, false, 0},
+		{reflect.TypeFor[int](), true, 0, false, 0},
+		{reflect.TypeFor[fixed](), true, 0, false, 3},
+		{reflect.TypeFor[struct{}](), true, 0, false, 0},
+		{reflect.TypeFor[complex64](), true, 0, false, 0},
+		{reflect.TypeFor[string](), false, opString, false, 0},
+		{reflect.TypeFor[named](), false, opString, false, 0},
+		{reflect.TypeFor[[]byte](), false, opBytes, false, 0},
+		{reflect.TypeFor[[]uint16](), false, 0, false, 0},
+		{reflect.TypeFor[[1]string](), false, 0, false, 0},
+		{reflect.TypeFor[struct{ S string }](), false, 0, false, 0},
+		{reflect.TypeFor[time.Time](), false, 0, false, 0},
+		{reflect.TypeFor[*int](), false, 0, false, 0},
 	} {
 		l, err := layoutOf(c.typ, nil)
 		if err != nil {

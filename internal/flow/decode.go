@@ -113,6 +113,32 @@ func (d *decoder) strings(recs []string, pos int) (int, error) {
 	return pos, nil
 }
 
+// bytes is value for many records that are []byte and nothing else.
+func (d *decoder) bytes(recs [][]byte, pos int) (int, error) {
+	b := d.b
+	for i := range recs {
+		if pos < len(b) && b[pos]-1 < 0x7f { // 1 to 127: short, and not nil
+			end := pos + int(b[pos])
+			if end > len(b) {
+				return 0, errShort
+			}
+			recs[i] = b[pos+1 : end : end]
+			pos = end
+			continue
+		}
+		n, at, err := d.length(pos, 1)
+		if err != nil {
+			return 0, err
+		}
+		recs[i] = nil
+		if pos = at; n >= 0 {
+			pos += n
+			recs[i] = b[at:pos:pos]
+		}
+	}
+	return pos, nil
+}
+
 // length reads a length of something that takes at least that many bytes, and where it begins.
 // bias 1 is for what may be nil: then -1 is returned.
 func (d *decoder) length(pos, bias int) (n, at int, err error) {

@@ -28,21 +28,30 @@ func (l *layout) encodedSize(p unsafe.Pointer) int {
 		case opBytes:
 			s := len(*(*[]byte)(q))
 			n += uvarintLen(s+1) + s
-		case opTime:
-			n += timeBytes
-		case opSlice:
-			s := (*sliceWords)(q)
-			n += uvarintLen(s.len+1) + o.elem.manySize(s.data, s.len)
-		case opArray:
-			n += o.elem.manySize(q, int(o.n))
-		case opPointer:
-			n++
-			if to := *(*unsafe.Pointer)(q); to != nil {
-				n += o.elem.encodedSize(to)
-			}
+		default:
+			n += o.sizeOf(q)
 		}
 	}
 	return n
+}
+
+// sizeOf is the encoded size of the rarer kinds.
+func (o *op) sizeOf(q unsafe.Pointer) int {
+	switch o.kind {
+	case opTime:
+		return timeBytes
+	case opSlice:
+		s := (*sliceWords)(q)
+		return uvarintLen(s.len+1) + o.elem.manySize(s.data, s.len)
+	case opArray:
+		return o.elem.manySize(q, int(o.n))
+	case opPointer:
+		if to := *(*unsafe.Pointer)(q); to != nil {
+			return 1 + o.elem.encodedSize(to)
+		}
+		return 1
+	}
+	panic("flow: a layout with codecs has no size")
 }
 
 // sliceWords is the memory of a slice of any type.
@@ -85,8 +94,6 @@ func (l *layout) append(b []byte, p unsafe.Pointer) ([]byte, error) {
 			}
 			b = appendLen(b, len(s)+1)
 			b = append(b, s...)
-		case opTime:
-			b = appendTime(b, *(*time.Time)(q))
 		default:
 			var err error
 			if b, err = o.append(b, q); err != nil {
@@ -100,6 +107,8 @@ func (l *layout) append(b []byte, p unsafe.Pointer) ([]byte, error) {
 // append does the rarer kinds.
 func (o *op) append(b []byte, q unsafe.Pointer) ([]byte, error) {
 	switch o.kind {
+	case opTime:
+		return appendTime(b, *(*time.Time)(q)), nil
 	case opSlice:
 		s := (*sliceWords)(q)
 		if s.data == nil {

@@ -25,7 +25,7 @@ type layout struct {
 	least   int    // no value is encoded in fewer bytes
 	slabs   int    // ops of kind opSlice, nested ones included: what a decoder keeps an arena for
 	strings bool   // holds strings
-	plain   bool   // a string and nothing else
+	plain   opKind // opString or opBytes: that and nothing else; else 0
 	custom  bool   // holds types with a Codec: the size of a value is not known before it is encoded
 	print   uint16 // tells layouts apart, so that a reader of another type notices
 }
@@ -68,7 +68,11 @@ func layoutOf(t reflect.Type, cs *Codecs) (*layout, error) {
 		return nil, err
 	}
 	l.slabs = b.slabs
-	l.plain = len(l.ops) == 1 && l.ops[0].kind == opString && t.Kind() == reflect.String
+	if len(l.ops) == 1 && (t.Kind() == reflect.String || t.Kind() == reflect.Slice) {
+		if k := l.ops[0].kind; k == opString || k == opBytes {
+			l.plain = k
+		}
+	}
 	h := fnv.New32a()
 	h.Write([]byte(b.desc.String()))
 	l.print = uint16(h.Sum32() ^ h.Sum32()>>16)

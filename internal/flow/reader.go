@@ -184,8 +184,11 @@ func (r *reader[T]) decodeBatch(recs []T, pos int) (int, error) {
 	if r.l.custom {
 		clear(recs)
 	}
-	if r.l.plain {
-		return r.dec.strings(stringsOf(recs), pos)
+	switch r.l.plain {
+	case opString:
+		return r.dec.strings(sameMemory[string](recs), pos)
+	case opBytes:
+		return r.dec.bytes(sameMemory[[]byte](recs), pos)
 	}
 	var err error
 	for i := range recs {

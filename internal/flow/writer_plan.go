@@ -34,8 +34,8 @@ func (e *planEncoder[T]) fill(ch int, b Batch[T]) (int, bool, error) {
 	c, timed := &e.chans[ch], b.Times != nil
 	var t int64
 	for i := 0; i < len(b.Recs); i++ {
-		if e.l.plain && c.count > 0 && !timed && !c.timed {
-			if i += c.addStrings(stringsOf(b.Recs[i:])); i == len(b.Recs) {
+		if c.count > 0 && c.timed == timed && !e.l.custom {
+			if i += e.addMany(c, tail(b, i)); i == len(b.Recs) {
 				break
 			}
 		}
@@ -83,6 +83,12 @@ func (e *planEncoder[T]) scatter(b Batch[T], chs []uint16) error {
 		if timed {
 			t = b.Times[i]
 		}
+		if c.count > 0 && c.timed == timed && !e.l.custom {
+			if end := e.l.put(c.room(timed), len(c.seg), unsafe.Pointer(&b.Recs[i])); end >= 0 {
+				c.grow(end, t, timed)
+				continue
+			}
+		}
 		size, err := e.size(&b.Recs[i])
 		if err != nil {
 			return err
@@ -97,6 +103,37 @@ func (e *planEncoder[T]) scatter(b Batch[T], chs []uint16) error {
 		}
 	}
 	return nil
+}
+
+// addMany adds as many of b to the segment of c, which has records with or without times like b, as fit, and returns how many.
+func (e *planEncoder[T]) addMany(c *planChan, b Batch[T]) int {
+	if b.Times == nil {
+		n, end := 0, len(c.seg)
+		switch room := c.seg[:cap(c.seg)]; e.l.plain {
+		case opString:
+			n, end = putStrings(room, end, sameMemory[string](b.Recs))
+		case opBytes:
+			n, end = putBytes(room, end, sameMemory[[]byte](b.Recs))
+		default:
+			for ; n < len(b.Recs); n++ {
+				next := e.l.put(room, end, unsafe.Pointer(&b.Recs[n]))
+				if next < 0 {
+					break
+				}
+				end = next
+			}
+		}
+		c.seg, c.count = c.seg[:end], c.count+n
+		return n
+	}
+	for i := range b.Recs {
+		end := e.l.put(c.room(true), len(c.seg), unsafe.Pointer(&b.Recs[i]))
+		if end < 0 {
+			return i
+		}
+		c.grow(end, b.Times[i], true)
+	}
+	return len(b.Recs)
 }
 
 // size is the encoded size of rec. Where only encoding tells, scratch holds the encoding.
@@ -140,23 +177,27 @@ func (e *planEncoder[T]) add(c *planChan, ch int, rec *T, size int, t int64, tim
 	return nil
 }
 
-// stringsOf is recs, whose type is a string type, as strings.
-func stringsOf[T any](recs []T) []string {
-	return unsafe.Slice((*string)(unsafe.Pointer(unsafe.SliceData(recs))), len(recs))
+// sameMemory is recs, whose type has S for its underlying one, as that.
+func sameMemory[S, T any](recs []T) []S {
+	return unsafe.Slice((*S)(unsafe.Pointer(unsafe.SliceData(recs))), len(recs))
 }
 
-// addStrings adds as many of recs as fit the segment and returns how many. It is add for the most frequent type, without times.
-func (c *planChan) addStrings(recs []string) int {
-	seg := c.seg
-	for i, s := range recs {
-		if len(seg)+uvarintLen(len(s))+len(s) > cap(seg) {
-			c.seg, c.count = seg, c.count+i
-			return i
-		}
-		seg = append(appendLen(seg, len(s)), s...)
+// room is the segment's memory as far as it may be filled by another record.
+func (c *planChan) room(timed bool) []byte {
+	end := cap(c.seg)
+	if timed {
+		end = max(len(c.seg), end&^7-8*(c.count+1))
 	}
-	c.seg, c.count = seg, c.count+len(recs)
-	return len(recs)
+	return c.seg[:end]
+}
+
+// grow enters a record that was put behind the others and ends at end.
+func (c *planChan) grow(end int, t int64, timed bool) {
+	c.seg = c.seg[:end]
+	if timed {
+		*c.time(c.count) = t
+	}
+	c.count++
 }
 
 // takes reports whether a record can be added without sending what is there.
