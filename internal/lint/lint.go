@@ -14,7 +14,7 @@ var layers = [][]string{
 	{"appmaster/plane"},
 	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "yarnclient"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
-	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/telemetry", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs", "yarnclient/book"},
+	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/telemetry", "internal/telemetry/otlptest", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs", "yarnclient/book"},
 	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "yarnclient/yarnid", "."},
 	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/lastlines", "internal/jobspec/strict", "internal/lint",
 		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf", "internal/hadoop/krb/..."},

@@ -3,7 +3,7 @@ package wire
 import "encoding/binary"
 
 // MaxNote is the longest note of a Trace frame.
-const MaxNote = 64
+const MaxNote = 512
 
 const traceFixed = 24
 

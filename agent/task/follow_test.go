@@ -1,0 +1,230 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/heddle-stream/heddle"
+	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/internal/telemetry"
+	"github.com/heddle-stream/heddle/internal/telemetry/otlptest"
+	"github.com/heddle-stream/heddle/internal/testjob"
+	"github.com/heddle-stream/heddle/netstack"
+)
+
+// followed runs a graph over two stacks, with every poll followed, and returns its spans and the reports of its tasks.
+func followed(t *testing.T, g *flow.Graph, splits int) ([]otlptest.Span, []Report) {
+	t.Helper()
+	collector := otlptest.Start(t)
+	p, err := telemetry.New(t.Context(), telemetry.Config{Service: "test",
+		Settings: telemetry.Settings{Endpoint: collector.URL, Protocol: telemetry.HTTP, Traces: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := jobgraph.Compile(g, jobgraph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stacks [2]*netstack.Stack
+	for i := range stacks {
+		s, err := netstack.New(netstack.Config{Auth: netstack.Auth{Key: make([]byte, netstack.KeySize)}, Identity: fmt.Sprint("agent-", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		stacks[i] = s
+	}
+	var wg sync.WaitGroup
+	var tasks []*Task
+	for v := range plan.Vertices {
+		for sub := range plan.Vertices[v].Parallelism {
+			id := cluster.ExecutionID{Vertex: v, Subtask: sub}
+			in, out := Wire(plan, id, func(vertex, _ int) string { return stacks[vertex%2].Addr() })
+			task, err := New(Spec{ID: id, Graph: g, Plan: plan, Inputs: in, Outputs: out}, Env{Exchange: NewNetExchange(stacks[v%2]),
+				Follow: Follow{Provider: p, Rate: 1e9, Job: "test", App: "app-1", Agent: fmt.Sprint("agent-", v%2)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v == 0 {
+				for i := range splits {
+					task.AddSplits([]flow.Split{{ID: fmt.Sprint(i)}}, i == splits-1)
+				}
+			}
+			tasks = append(tasks, task)
+		}
+	}
+	for _, task := range tasks {
+		wg.Go(func() {
+			if res := task.Run(t.Context()); res.State != cluster.Finished {
+				t.Errorf("task %v ended as %v: %v", task.ID(), res.State, res.Failure)
+			}
+		})
+	}
+	wg.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if st := p.Stats(); st.Failed != 0 {
+		t.Fatalf("%d spans could not be exported", st.Failed)
+	}
+	var reports []Report
+	for _, task := range tasks {
+		reports = append(reports, task.Report())
+	}
+	return collector.Spans(), reports
+}
+
+// path follows parents from s to the root, and returns the spans with the root first.
+func path(spans []otlptest.Span, s otlptest.Span) []otlptest.Span {
+	out := []otlptest.Span{s}
+	for len(out[0].ParentSpanId) > 0 {
+		found := false
+		for _, p := range spans {
+			if bytes.Equal(p.SpanId, out[0].ParentSpanId) && bytes.Equal(p.TraceId, s.TraceId) {
+				out = append([]otlptest.Span{p}, out...)
+				found = true
+				break
+			}
+		}
+		if !found {
+			return nil
+		}
+	}
+	return out
+}
+
+func length(s otlptest.Span) time.Duration {
+	return time.Duration(int64(s.EndTimeUnixNano) - int64(s.StartTimeUnixNano))
+}
+
+func TestFollowARecordThroughTwoProcesses(t *testing.T) {
+	sink := &testjob.Sink[string]{}
+	g := job(words(1, 5000), sink, probe{}, probe{})
+	g.Nodes[2].NoChain = true
+	spans, reports := followed(t, g, 1)
+	if n := len(sink.Records()); n != 5000 {
+		t.Fatalf("%d records arrived, want 5000", n)
+	}
+	whole := 0
+	for _, s := range spans {
+		if d := length(s); d < 0 {
+			t.Errorf("span %s takes %v", s.Name, d)
+		}
+		if s.Attrs["heddle.vertex.id"] != "1" || s.Name == "exchange" {
+			continue
+		}
+		p := path(spans, s)
+		if len(p) != 4 || p[2].Name != "exchange" || p[0].Attrs["heddle.split"] != "0" {
+			t.Fatalf("the chain of the sink has the path %v", names(p))
+		}
+		whole++
+		checkHop(t, spans, p[2])
+		sum := length(p[0]) + length(p[2]) + length(p[3])
+		if all := time.Duration(int64(s.EndTimeUnixNano) - int64(p[0].StartTimeUnixNano)); sum > all+time.Millisecond {
+			t.Errorf("poll, hop and sink take %v, from end to end it is %v", sum, all)
+		}
+	}
+	if whole == 0 {
+		t.Fatalf("no record was followed to its end; spans: %v", names(spans))
+	}
+	phases := map[int]bool{}
+	for _, r := range reports {
+		for _, h := range r.Hops {
+			phases[h.Phase] = true
+		}
+	}
+	if len(phases) != Phases {
+		t.Errorf("phases %v were timed, want all %d", phases, Phases)
+	}
+}
+
+// checkHop checks that the phases of a hop make it up.
+func checkHop(t *testing.T, spans []otlptest.Span, hop otlptest.Span) {
+	t.Helper()
+	sum, n := time.Duration(0), 0
+	for _, s := range spans {
+		if s.Attrs["heddle.phase"] != "" && bytes.Equal(s.ParentSpanId, hop.SpanId) {
+			sum += length(s)
+			n++
+		}
+	}
+	if n != Phases || sum != length(hop) {
+		t.Errorf("a hop of %v has %d phases that take %v", length(hop), n, sum)
+	}
+	if hop.Attrs["network.peer.address"] == "" || hop.Attrs["heddle.exchange.local"] != "false" || hop.Attrs["heddle.clock.offset.error"] == "" {
+		t.Errorf("a hop has the attributes %v", hop.Attrs)
+	}
+}
+
+func names(spans []otlptest.Span) (out []string) {
+	for _, s := range spans {
+		out = append(out, s.Name+"@"+hex.EncodeToString(s.SpanId[:2]))
+	}
+	return out
+}
+
+func TestWindowLinksWhatItIsMadeOf(t *testing.T) {
+	sink := &testjob.Sink[heddle.Windowed[string, int64]]{}
+	j := heddle.NewJob("test")
+	s := heddle.FromSource(j, &testjob.Source[string]{Splits: 3, Each: 10, Batch: 1, At: func(split, i int) string { return fmt.Sprint("key-", split) }}).
+		Watermark(heddle.BoundedDelay(0, func(string) time.Time { return time.UnixMilli(1000) }))
+	heddle.ToSink(heddle.Aggregate(heddle.Tumbling(heddle.KeyBy(s, func(w string) string { return w }), time.Minute), heddle.Count[string]()), sink)
+	spans, _ := followed(t, j.Graph(), 3)
+	fired := 0
+	for _, s := range spans {
+		if s.Name != "window" {
+			continue
+		}
+		fired++
+		if len(s.Links) != 9 {
+			t.Errorf("a window of 10 followed records has %d links and goes on from one", len(s.Links))
+		}
+		if p := path(spans, s); len(p) < 4 {
+			t.Errorf("a window's result has the path %v", names(p))
+		}
+		if s.Attrs["heddle.window.end"] != "1970-01-01T00:01:00.000Z" {
+			t.Errorf("a window has the attributes %v", s.Attrs)
+		}
+	}
+	if fired != 3 || len(sink.Records()) != 3 {
+		t.Errorf("%d windows show in traces and %d in the sink, want 3 each", fired, len(sink.Records()))
+	}
+}
+
+func TestNoteRoundTrip(t *testing.T) {
+	marks := []mark{
+		{context: flow.TraceContext{Trace: [16]byte{1, 2}, Span: [8]byte{3}, Flags: 1}, index: 0, filled: time.Millisecond},
+		{index: 300, filled: 0},
+	}
+	var b []byte
+	for _, m := range marks {
+		b = appendMark(b, m)
+	}
+	got := parseNote(nil, b)
+	if len(got) != 2 || got[0] != marks[0] || got[1] != marks[1] {
+		t.Errorf("got %v, want %v", got, marks)
+	}
+}
+
+func FuzzParseNote(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 0, 5, 6})
+	f.Add(appendMark(nil, mark{context: flow.TraceContext{Trace: [16]byte{1}, Flags: 1}, index: 7}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		last := -1
+		for _, m := range parseNote(nil, b) {
+			if m.index <= last || m.filled < 0 {
+				t.Fatalf("note %x gives mark %+v after index %d", b, m, last)
+			}
+			last = m.index
+		}
+	})
+}
