@@ -25,6 +25,8 @@ type HadoopOptions struct {
 	YARN         map[string]string // properties of yarn-site.xml beside the usual
 	HDFS         map[string]string // of hdfs-site.xml
 	Core         map[string]string // of core-site.xml
+	KDC          *KDC              // the cluster demands Kerberos of this realm
+	DataTransfer string            // dfs.data.transfer.protection, with a KDC
 }
 
 // Hadoop is a real cluster on this machine: NameNode, DataNode, ResourceManager and NodeManagers, a JVM each. NodeManager i listens on 127.0.0.(1+i), so that
@@ -40,6 +42,8 @@ type Hadoop struct {
 	lib     string
 	dir     string
 	zk      string // host:port, with HA
+	kdc     *KDC
+	http    http.Client // asks the web services
 	daemons map[string]*daemon
 }
 
@@ -75,7 +79,7 @@ func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
 	if opt.NodeManagers == 0 {
 		opt.NodeManagers = 2
 	}
-	h := &Hadoop{bed: b, lib: lib, dir: b.Dir("hadoop"), daemons: map[string]*daemon{}}
+	h := &Hadoop{bed: b, lib: lib, dir: b.Dir("hadoop"), daemons: map[string]*daemon{}, kdc: opt.KDC, http: http.Client{Timeout: 10 * time.Second}}
 	h.configure(t, opt)
 	h.format()
 	t.Cleanup(h.stop)
@@ -150,6 +154,9 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 		q + "root.acl_administer_queue": "yarn", q + "root.acl_submit_applications": "*",
 	}
 	h.managers(yarn, opt.HA, port)
+	if h.kdc != nil {
+		h.secure(opt, core, hdfs, yarn)
+	}
 	maps.Copy(core, opt.Core)
 	maps.Copy(hdfs, opt.HDFS)
 	maps.Copy(yarn, opt.YARN)
@@ -220,7 +227,7 @@ func (h *Hadoop) Active() string {
 			var info struct {
 				ClusterInfo struct{ HAState string }
 			}
-			if err := getJSON("http://"+web+"/ws/v1/cluster/info", &info); err == nil && info.ClusterInfo.HAState == "ACTIVE" {
+			if err := h.getJSON("http://"+web+"/ws/v1/cluster/info", &info); err == nil && info.ClusterInfo.HAState == "ACTIVE" {
 				name = []string{ResourceManager, StandbyManager}[i]
 				return nil
 			}
@@ -232,11 +239,14 @@ func (h *Hadoop) Active() string {
 
 func (h *Hadoop) java(class string, args ...string) []string {
 	return append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true",
-		"--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Dhadoop.log.dir=" + h.dir, "-Dyarn.log.dir=" + h.dir,
+		"--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Dhadoop.log.dir=" + h.dir, "-Dyarn.log.dir=" + h.dir, h.krb5(),
 		"-cp", h.ConfDir + ":" + filepath.Join(h.lib, "*"), class}, args...)
 }
 
 func (h *Hadoop) env(user string) []string {
+	if h.kdc != nil {
+		return []string{"HADOOP_CONF_DIR=" + h.ConfDir, "KRB5CCNAME=" + h.cacheOf(user)}
+	}
 	return []string{"HADOOP_CONF_DIR=" + h.ConfDir, "HADOOP_USER_NAME=" + user}
 }
 
@@ -294,7 +304,7 @@ func (h *Hadoop) WaitReady() {
 		var j struct {
 			Beans []struct{ NumLiveDataNodes int }
 		}
-		if err := getJSON("http://"+h.nameNodeWeb()+"/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState", &j); err != nil {
+		if err := h.getJSON("http://"+h.nameNodeWeb()+"/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState", &j); err != nil {
 			return err
 		}
 		if len(j.Beans) != 1 || j.Beans[0].NumLiveDataNodes != 1 {
@@ -310,7 +320,7 @@ func (h *Hadoop) activeNodes() (n int, err error) {
 		var m struct {
 			ClusterMetrics struct{ ActiveNodes int }
 		}
-		if err = getJSON("http://"+web+"/ws/v1/cluster/metrics", &m); err == nil && m.ClusterMetrics.ActiveNodes > 0 {
+		if err = h.getJSON("http://"+web+"/ws/v1/cluster/metrics", &m); err == nil && m.ClusterMetrics.ActiveNodes > 0 {
 			return m.ClusterMetrics.ActiveNodes, nil
 		}
 	}
@@ -327,9 +337,8 @@ func (h *Hadoop) nameNodeWeb() string {
 	return addr
 }
 
-func getJSON(url string, out any) error {
-	c := http.Client{Timeout: 3 * time.Second}
-	resp, err := c.Get(url)
+func (h *Hadoop) getJSON(url string, out any) error {
+	resp, err := h.http.Get(url)
 	if err != nil {
 		return err
 	}

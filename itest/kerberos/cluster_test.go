@@ -1,0 +1,66 @@
+package kerberos
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
+	"github.com/heddle-stream/heddle/internal/hadoop/krb"
+	"github.com/heddle-stream/heddle/itest/testbed"
+)
+
+// cluster is a secure cluster and its realm.
+type cluster struct {
+	bed  *testbed.Bed
+	kdc  *testbed.KDC
+	h    *testbed.Hadoop
+	conf *hconf.Conf
+}
+
+// users of the realm beside those of Hadoop.
+var users = []string{"alice", "bob", "carol"}
+
+func newCluster(t *testing.T, kopt testbed.KDCOptions, opt testbed.HadoopOptions) *cluster {
+	t.Helper()
+	testbed.Group(t, "kerberos")
+	if opt.NodeManagers == 0 {
+		opt.NodeManagers = 1
+	}
+	x := &cluster{bed: testbed.New(t)}
+	kopt.Principals = append(testbed.HadoopPrincipals(opt.NodeManagers), users...)
+	kopt.Extra += "  udp_preference_limit = 1\n"
+	x.kdc = testbed.StartKDC(t, x.bed, kopt)
+	opt.KDC = x.kdc
+	start := time.Now()
+	x.h = testbed.StartHadoop(t, x.bed, opt)
+	t.Logf("cluster ready after %v", time.Since(start).Round(10*time.Millisecond))
+	var err error
+	if x.conf, err = hconf.Load(hconf.Options{Dir: x.h.ConfDir, Need: []string{"core-site.xml", "yarn-site.xml"}}); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// login logs a user in by keytab.
+func (x *cluster) login(t *testing.T, user string) *krb.Login {
+	t.Helper()
+	l, err := krb.Open(krb.Config{Env: env(x.kdc.Env()...), Keytab: x.kdc.KeytabOf(user)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (x *cluster) principal(t *testing.T, key string) string {
+	t.Helper()
+	p, err := x.conf.String(key)
+	if err != nil || !strings.Contains(p, "@") {
+		t.Fatalf("%s is %q (%v)", key, p, err)
+	}
+	return p
+}
+
+func TestCluster(t *testing.T) {
+	newCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{Core: map[string]string{"hadoop.rpc.protection": "privacy"}})
+}
