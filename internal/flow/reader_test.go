@@ -164,3 +164,4 @@ func FuzzReadFixed(f *testing.F) {
 }
 func FuzzReadString(f *testing.F)  { fuzzReader(f, "a", strings.Repeat("b", 100)) }
 func FuzzReadKitchen(f *testing.F) { fuzzReader(f, kitchenOf(0), kitchenOf(1), kitchenOf(3)) }
+func FuzzReadBytes(f *testing.F)   { fuzzReader(f, nil, []byte{}, []byte("a"), make([]byte, 200)) }
