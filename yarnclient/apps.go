@@ -10,45 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/heddle-stream/heddle/yarnclient/report"
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
-
-// States of an application.
-const (
-	StateAccepted = "ACCEPTED"
-	StateRunning  = "RUNNING"
-	StateFinished = "FINISHED"
-	StateFailed   = "FAILED"
-	StateKilled   = "KILLED"
-)
-
-// App is the ResourceManager's report of an application.
-type App struct {
-	ID          string
-	User        string
-	Name        string
-	Queue       string
-	Type        string
-	State       string // such as ACCEPTED, RUNNING, FINISHED
-	FinalStatus string // as its master reported it: UNDEFINED, SUCCEEDED, FAILED, KILLED
-	Progress    float64
-	TrackingURL string
-	Diagnostics string
-	Tags        []string
-	Started     time.Time
-	Finished    time.Time // zero while it runs
-	AMContainer string    // where its log is to be read
-	AMHost      string    // host:port of its NodeManager's web service
-	Priority    int
-	Containers  int
-	MemoryMB    int64
-	VCores      int64
-}
-
-// Ended reports whether the application is over.
-func (a App) Ended() bool {
-	return a.State == StateFinished || a.State == StateFailed || a.State == StateKilled
-}
 
 type appJSON struct {
 	ID                string  `json:"id"`
@@ -70,13 +34,35 @@ type appJSON struct {
 	RunningContainers number  `json:"runningContainers"`
 	AllocatedMB       number  `json:"allocatedMB"`
 	AllocatedVCores   number  `json:"allocatedVCores"`
+	ReservedMB        number  `json:"reservedMB"`
+	ReservedVCores    number  `json:"reservedVCores"`
+	Label             string  `json:"appNodeLabelExpression"`
+	AMLabel           string  `json:"amNodeLabelExpression"`
+	Asks              list[struct {
+		Priority number `json:"priority"`
+		Where    string `json:"resourceName"`
+		Label    string `json:"nodeLabelExpression"`
+		Count    number `json:"numContainers"`
+		Relax    *bool  `json:"relaxLocality"`
+		Each     struct {
+			MemoryMB number `json:"memory"`
+			VCores   number `json:"vCores"`
+		} `json:"capability"`
+	}] `json:"resourceRequests"`
 }
 
 func (j appJSON) app() App {
 	a := App{ID: j.ID, User: j.User, Name: j.Name, Queue: j.Queue, Type: j.Type, State: j.State, FinalStatus: j.FinalStatus, Progress: j.Progress,
 		TrackingURL: j.TrackingURL, Diagnostics: strings.TrimSpace(j.Diagnostics), Started: millis(j.StartedTime), Finished: millis(j.FinishedTime),
 		AMContainer: j.AMContainerLogs, AMHost: j.AMHostHTTPAddress, Priority: int(j.Priority), Containers: int(max(0, j.RunningContainers)),
-		MemoryMB: int64(max(0, j.AllocatedMB)), VCores: int64(max(0, j.AllocatedVCores))}
+		MemoryMB: int64(max(0, j.AllocatedMB)), VCores: int64(max(0, j.AllocatedVCores)), Label: j.Label, AMLabel: j.AMLabel,
+		Reserved: Resource{MemoryMB: int64(max(0, j.ReservedMB)), VCores: int64(max(0, j.ReservedVCores))}}
+	for _, r := range j.Asks {
+		if r.Count > 0 {
+			a.Asks = append(a.Asks, report.Ask{Priority: int(r.Priority), Where: r.Where, Label: r.Label, Count: int(r.Count),
+				Each: Resource{MemoryMB: int64(r.Each.MemoryMB), VCores: int64(r.Each.VCores)}, Strict: r.Relax != nil && !*r.Relax})
+		}
+	}
 	if j.Tags != "" {
 		a.Tags = strings.Split(j.Tags, ",")
 	}
@@ -182,10 +168,13 @@ func (c *Client) SetPriority(ctx context.Context, id yarnid.Application, priorit
 	return c.put(ctx, "change the priority of "+id.String(), "/apps/"+id.String()+"/priority", map[string]int{"priority": priority})
 }
 
+// expiryLayout is how YARN writes and reads a time.
+const expiryLayout = "2006-01-02T15:04:05.000-0700"
+
 // SetExpiry sets when YARN ends an application.
 func (c *Client) SetExpiry(ctx context.Context, id yarnid.Application, at time.Time) error {
 	return c.put(ctx, "limit the lifetime of "+id.String(), "/apps/"+id.String()+"/timeout",
-		map[string]any{"timeout": map[string]string{"type": "LIFETIME", "expiryTime": at.Format("2006-01-02T15:04:05.000-0700")}})
+		map[string]any{"timeout": map[string]string{"type": "LIFETIME", "expiryTime": at.Format(expiryLayout)}})
 }
 
 func (c *Client) put(ctx context.Context, what, path string, body any) error {
@@ -197,18 +186,6 @@ func (c *Client) put(ctx context.Context, what, path string, body any) error {
 func (c *Client) Signal(ctx context.Context, id yarnid.Container, command string) error {
 	_, _, _, err := c.do(ctx, request{what: "signal " + id.String(), method: http.MethodPost, path: "/containers/" + id.String() + "/signal/" + url.PathEscape(command)}, nil)
 	return err
-}
-
-// Attempt is one run of an application's master.
-type Attempt struct {
-	Number    int
-	ID        string
-	State     string
-	Container string
-	Node      string // host:port of its NodeManager's web service
-	NodeID    string
-	LogsLink  string
-	Started   time.Time
 }
 
 // Attempts lists the runs of an application's master.
@@ -233,24 +210,11 @@ func (c *Client) Attempts(ctx context.Context, id yarnid.Application) ([]Attempt
 	var as []Attempt
 	if out.Attempts != nil {
 		for _, j := range out.Attempts.Attempt {
-			as = append(as, Attempt{int(j.ID), j.AppAttemptID, j.State, j.ContainerID, j.NodeHTTPAddress, j.NodeID, j.LogsLink, millis(j.StartTime)})
+			as = append(as, Attempt{Number: int(j.ID), ID: j.AppAttemptID, State: j.State, Container: j.ContainerID, Node: j.NodeHTTPAddress, NodeID: j.NodeID,
+				LogsLink: j.LogsLink, Started: millis(j.StartTime)})
 		}
 	}
 	return as, nil
-}
-
-// Container is a container that an attempt has or had.
-type Container struct {
-	ID          string
-	State       string
-	ExitStatus  int
-	Diagnostics string
-	Node        string // its NodeId, host:port
-	NodeHTTP    string
-	LogURL      string
-	MemoryMB    int64
-	VCores      int64
-	Priority    int
 }
 
 // Containers lists the containers of an attempt that run.
@@ -288,7 +252,8 @@ func (c *Client) Containers(ctx context.Context, id yarnid.Attempt) ([]Container
 	}
 	var cs []Container
 	for _, j := range append(out.Container, out.Containers.Container...) {
-		cs = append(cs, Container{j.ID, j.State, int(j.ExitStatus), j.Diagnostics, j.NodeID, j.NodeHTTP, j.LogURL, int64(j.MB), int64(j.VCores), int(j.Priority)})
+		cs = append(cs, Container{ID: j.ID, State: j.State, ExitStatus: int(j.ExitStatus), Diagnostics: j.Diagnostics, Node: j.NodeID, NodeHTTP: j.NodeHTTP, LogURL: j.LogURL,
+			MemoryMB: int64(j.MB), VCores: int64(j.VCores), Priority: int(j.Priority)})
 	}
 	return cs, nil
 }

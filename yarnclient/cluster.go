@@ -3,14 +3,11 @@ package yarnclient
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
 
 // ClusterInfo is what a ResourceManager says of itself.
@@ -38,20 +35,6 @@ func (c *Client) Infos(ctx context.Context) ([]ClusterInfo, []error) {
 		infos[i] = ClusterInfo{b.String(), out.Info.State, out.Info.HAState, out.Info.Version, millis(out.Info.StartedOn)}
 	}
 	return infos, errs
-}
-
-// Node is a machine of the cluster.
-type Node struct {
-	ID          string // host:port of its NodeManager
-	Host        string
-	HTTP        string // host:port of its web service
-	Rack        string
-	State       string // RUNNING, UNHEALTHY, DECOMMISSIONING, LOST, …
-	Health      string // a report, if it is not well
-	Containers  int
-	Used, Free  Resource
-	Labels      []string
-	LastContact time.Time
 }
 
 // Nodes lists nodes; states as YARN names them, none for those in use.
@@ -85,88 +68,11 @@ func (c *Client) Nodes(ctx context.Context, states ...string) ([]Node, error) {
 	var ns []Node
 	if out.Nodes != nil {
 		for _, j := range out.Nodes.Node {
-			ns = append(ns, Node{j.ID, j.Host, j.HTTP, j.Rack, j.State, strings.TrimSpace(j.Health), int(j.Containers),
-				Resource{int64(j.UsedMB), int64(j.UsedCores)}, Resource{int64(j.AvailMB), int64(j.AvailCores)}, j.Labels, millis(j.LastUpdate)})
+			ns = append(ns, Node{ID: j.ID, Host: j.Host, HTTP: j.HTTP, Rack: j.Rack, State: j.State, Health: strings.TrimSpace(j.Health), Containers: int(j.Containers),
+				Used: Resource{MemoryMB: int64(j.UsedMB), VCores: int64(j.UsedCores)}, Free: Resource{MemoryMB: int64(j.AvailMB), VCores: int64(j.AvailCores)}, Labels: j.Labels, LastContact: millis(j.LastUpdate)})
 		}
 	}
 	return ns, nil
-}
-
-// Queue is a queue of the scheduler.
-type Queue struct {
-	Path                                string // such as root.default
-	State                               string // RUNNING, STOPPED
-	Capacity, MaxCapacity, UsedCapacity float64
-	Apps, Pending                       int
-	Leaf                                bool
-}
-
-// Queues lists the queues of the capacity or fair scheduler, parents first.
-func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
-	var out struct {
-		Scheduler struct {
-			Info queueJSON `json:"schedulerInfo"`
-		} `json:"scheduler"`
-	}
-	if _, _, _, err := c.do(ctx, request{what: "list queues", method: http.MethodGet, path: "/scheduler"}, &out); err != nil {
-		return nil, err
-	}
-	root := out.Scheduler.Info
-	if root.Root != nil {
-		root = *root.Root
-	}
-	return root.flatten(nil, ""), nil
-}
-
-type queueJSON struct {
-	Root        *queueJSON      `json:"rootQueue"` // of the fair scheduler
-	Name        string          `json:"queueName"`
-	Path        string          `json:"queuePath"`
-	State       string          `json:"state"`
-	Capacity    float64         `json:"capacity"`
-	MaxCapacity float64         `json:"maxCapacity"`
-	Used        float64         `json:"usedCapacity"`
-	Apps        number          `json:"numApplications"`
-	Pending     number          `json:"numPendingApplications"`
-	Queues      json.RawMessage `json:"queues"`
-	ChildQueues json.RawMessage `json:"childQueues"` // of the fair scheduler
-}
-
-func (j queueJSON) flatten(to []Queue, parent string) []Queue {
-	path := j.Path
-	if path == "" {
-		path = j.Name
-		if parent != "" && !strings.HasPrefix(path, parent+".") {
-			path = parent + "." + path
-		}
-	}
-	at := len(to)
-	to = append(to, Queue{path, j.State, j.Capacity, j.MaxCapacity, j.Used, int(j.Apps), int(j.Pending), true})
-	for _, raw := range []json.RawMessage{j.Queues, j.ChildQueues} {
-		for _, child := range children(raw) {
-			to[at].Leaf = false
-			to = child.flatten(to, path)
-		}
-	}
-	return to
-}
-
-// children reads {"queue": …}, or a bare list.
-func children(raw json.RawMessage) []queueJSON {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	var wrapped struct {
-		Queue list[queueJSON] `json:"queue"`
-	}
-	if json.Unmarshal(raw, &wrapped) == nil {
-		return wrapped.Queue
-	}
-	var bare list[queueJSON]
-	if json.Unmarshal(raw, &bare) != nil {
-		return nil
-	}
-	return bare
 }
 
 // Labels lists the cluster's node labels; none where labels are switched off.
@@ -190,24 +96,4 @@ func (c *Client) Labels(ctx context.Context) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// Activities returns what the scheduler did lately for an application and why, as the ResourceManager's JSON: its form differs between versions. The
-// first call makes the ResourceManager note it; later ones show it.
-func (c *Client) Activities(ctx context.Context, id yarnid.Application) (json.RawMessage, error) {
-	var raw json.RawMessage
-	_, _, _, err := c.do(ctx, request{what: "get the scheduler's activities for " + id.String(), method: http.MethodGet, path: "/scheduler/app-activities/" + id.String()}, &raw)
-	return raw, err
-}
-
-// IsDenied reports whether the ResourceManager refused for want of a right.
-func IsDenied(err error) bool {
-	var ae *APIError
-	return errors.As(err, &ae) && (ae.Status == http.StatusForbidden || ae.Status == http.StatusUnauthorized)
-}
-
-// IsUnknown reports whether the ResourceManager knows nothing of what was asked about.
-func IsUnknown(err error) bool {
-	var ae *APIError
-	return errors.As(err, &ae) && ae.Status == http.StatusNotFound
 }

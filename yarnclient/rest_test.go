@@ -247,7 +247,7 @@ func TestSubmitBody(t *testing.T) {
 	})
 	tok := token.Token{Identifier: []byte("i"), Password: []byte("p"), Kind: "k", Service: "s"}
 	err := client(t, Config{Auth: UserName("al ice")}, s).Submit(t.Context(), &Submission{
-		ID: app7, Name: "n", Type: "HEDDLE", Tags: []string{"a"}, Resource: Resource{512, 1}, Command: "./am", Env: map[string]string{"B": "2", "A": "1"},
+		ID: app7, Name: "n", Type: "HEDDLE", Tags: []string{"a"}, Resource: Resource{MemoryMB: 512, VCores: 1}, Command: "./am", Env: map[string]string{"B": "2", "A": "1"},
 		Resources:   []LocalResource{{Name: "am", URI: "hdfs://h:1/x", Visibility: Private, Size: 3, Modified: time.UnixMilli(1234)}},
 		Credentials: token.Credentials{Tokens: []token.Named{{Alias: "al", Token: tok}}, Secrets: []token.Secret{{Name: "s", Value: []byte{0xff}}}},
 		ViewACL:     "bob", MaxAttempts: 2, FailuresValidity: time.Minute, KeepContainers: true, RollingLogs: ".*log",
@@ -329,7 +329,7 @@ func TestShapes(t *testing.T) {
 		t.Errorf("attempts: %v, %v", as, err)
 	}
 	say(`{"application-id":"application_1_0002","maximum-resource-capability":{"memory":8192,"vCores":4}}`)
-	if n, err := c.NewApplication(t.Context()); err != nil || n.ID.Number != 2 || n.Max != (Resource{8192, 4}) {
+	if n, err := c.NewApplication(t.Context()); err != nil || n.ID.Number != 2 || n.Max != (Resource{MemoryMB: 8192, VCores: 4}) {
 		t.Errorf("new application: %+v, %v", n, err)
 	}
 	for in, want := range map[string]int{`{}`: 0, `null`: 0, `{"nodeLabelInfo":{"name":"gpu"}}`: 1, `{"nodeLabelInfo":[{"name":""},{"name":"a"},{"name":"b"}]}`: 2} {
@@ -339,8 +339,8 @@ func TestShapes(t *testing.T) {
 		}
 	}
 	say(`{"appActivities":{"diagnostic":"waiting for display"}}`)
-	if raw, err := c.Activities(t.Context(), app7); err != nil || !strings.Contains(string(raw), "waiting") {
-		t.Errorf("activities: %s, %v", raw, err)
+	if ds, err := c.Activities(t.Context(), app7); err != nil || len(ds) != 1 || ds[0].Text != "waiting for display" {
+		t.Errorf("activities: %+v, %v", ds, err)
 	}
 	say(`{"clusterInfo":{"haState":"ACTIVE","hadoopVersion":"3.4.3"}}`)
 	if is, errs := c.Infos(t.Context()); errs[0] != nil || is[0].HAState != "ACTIVE" {

@@ -15,12 +15,6 @@ import (
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
 
-// Resource is what a container gets.
-type Resource struct {
-	MemoryMB int64
-	VCores   int64
-}
-
 // NewApp is an identifier for an application to submit.
 type NewApp struct {
 	ID  yarnid.Application
@@ -41,7 +35,7 @@ func (c *Client) NewApplication(ctx context.Context) (NewApp, error) {
 		return NewApp{}, err
 	}
 	id, err := yarnid.ParseApplication(out.ID)
-	return NewApp{id, Resource{int64(out.Max.Memory), int64(out.Max.VCores)}}, err
+	return NewApp{id, Resource{MemoryMB: int64(out.Max.Memory), VCores: int64(out.Max.VCores)}}, err
 }
 
 // LocalResource is a file that NodeManagers fetch for a container. Size and time must be exactly what the file system says.
@@ -84,6 +78,27 @@ type Submission struct {
 	AMNodeLabel        string        // for the master's
 	KeepTokens         bool          // delegation tokens are not cancelled at the end
 	RollingLogs        string        // pattern of log files that are aggregated while they are written
+
+	// What REST can't carry, so that RPC must; Lifetime can be set by REST after the submission.
+	Custom   map[string]int64 // other kinds of resources of the master's container by name, in the cluster's units
+	Lifetime time.Duration    // after which YARN ends the application
+	AMNodes  []string         // hosts that the master's container shall be on
+	AMRacks  []string         // their racks, or racks by themselves
+}
+
+// beyondREST names what a submission has that REST can't carry.
+func (s *Submission) beyondREST() []string {
+	var names []string
+	if len(s.Custom) > 0 {
+		names = append(names, "other resources than memory and cores for the master ("+strings.Join(slices.Sorted(maps.Keys(s.Custom)), ", ")+")")
+	}
+	if s.Lifetime > 0 {
+		names = append(names, "a lifetime")
+	}
+	if len(s.AMNodes)+len(s.AMRacks) > 0 {
+		names = append(names, "hosts or racks for the master")
+	}
+	return names
 }
 
 // entries is YARN's form of a map.
@@ -187,6 +202,19 @@ func (c *Client) Submit(ctx context.Context, s *Submission) error {
 	if s.Command == "" || s.ID == (yarnid.Application{}) {
 		return errors.New("cannot submit an application without identifier and command")
 	}
+	if len(s.Custom)+len(s.AMNodes)+len(s.AMRacks) > 0 {
+		return fmt.Errorf("cannot submit %s: REST can't carry %s: use RPC (yarn.client: auto or rpc)", s.ID, strings.Join(s.beyondREST(), " and "))
+	}
+	if err := c.submit(ctx, s); err != nil {
+		return err
+	}
+	if s.Lifetime > 0 {
+		return c.SetExpiry(ctx, s.ID, time.Now().Add(s.Lifetime))
+	}
+	return nil
+}
+
+func (c *Client) submit(ctx context.Context, s *Submission) error {
 	r := request{what: "submit " + s.ID.String(), method: http.MethodPost, path: "/apps", body: s.json()}
 	_, _, tries, err := c.do(ctx, r, nil)
 	var ae *APIError

@@ -12,10 +12,10 @@ var layers = [][]string{
 	{"appmaster/driver/...", "appmaster/web", "internal/inproc", "yarnclient/yarntest"},
 	{"appmaster", "agent", "yarnclient/amrm", "yarnclient/nm", "internal/ship"},
 	{"appmaster/plane"},
-	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "yarnclient"},
+	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "internal/hadoop/hdfsfiles", "yarnclient"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
-	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/telemetry", "internal/telemetry/otlptest", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs", "yarnclient/book"},
-	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "yarnclient/yarnid", "."},
+	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/telemetry", "internal/telemetry/otlptest", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs", "yarnclient/book", "yarnclient/explain"},
+	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "yarnclient/yarnid", "yarnclient/report", "."},
 	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/lastlines", "internal/jobspec/strict", "internal/lint",
 		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf", "internal/hadoop/krb/..."},
 }
@@ -25,7 +25,7 @@ var pure = []string{
 	"internal/cluster", "internal/jobgraph", "internal/kafka/batch",
 	"netstack/wire", "netstack/credit",
 	"appmaster/slotmgr", "appmaster/slotpool", "appmaster/sched", "appmaster/plane", "appmaster/ckpt",
-	"yarnclient/yarnid", "yarnclient/book",
+	"yarnclient/yarnid", "yarnclient/book", "yarnclient/report", "yarnclient/explain",
 }
 
 // impureImports may not be imported by a pure package.

@@ -7,11 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -229,51 +225,5 @@ func firstFailure(nodeID, method string, failed []*pb.ContainerExceptionMapProto
 }
 
 func launchContext(l Launch) (*pb.ContainerLaunchContextProto, error) {
-	lc := &pb.ContainerLaunchContextProto{Command: []string{l.Command}, Tokens: l.Credentials.Without(token.KindAMRM).Append(nil)}
-	for _, k := range slices.Sorted(maps.Keys(l.Env)) {
-		v := l.Env[k]
-		lc.Environment = append(lc.Environment, &pb.StringStringMapProto{Key: &k, Value: &v})
-	}
-	for _, r := range l.Resources {
-		lr, err := localResource(r)
-		if err != nil {
-			return nil, err
-		}
-		lc.LocalResources = append(lc.LocalResources, &pb.StringLocalResourceMapProto{Key: &r.Name, Value: lr})
-	}
-	for _, a := range []struct {
-		typ pb.ApplicationAccessTypeProto
-		who string
-	}{{pb.ApplicationAccessTypeProto_APPACCESS_VIEW_APP, l.ViewACL}, {pb.ApplicationAccessTypeProto_APPACCESS_MODIFY_APP, l.ModifyACL}} {
-		if a.who != "" {
-			lc.Application_ACLs = append(lc.Application_ACLs, &pb.ApplicationACLMapProto{AccessType: &a.typ, Acl: &a.who})
-		}
-	}
-	return lc, nil
-}
-
-func localResource(r yarnclient.LocalResource) (*pb.LocalResourceProto, error) {
-	u, err := url.Parse(r.URI)
-	if err != nil || u.Scheme == "" {
-		return nil, fmt.Errorf("file %s has no URI but %q", r.Name, r.URI)
-	}
-	// No port is -1; 0 would become part of the address.
-	loc := &pb.URLProto{Scheme: &u.Scheme, Port: proto.Int32(-1), File: &u.Path}
-	if h := u.Hostname(); h != "" {
-		loc.Host = &h
-	}
-	if p, err := strconv.Atoi(u.Port()); err == nil {
-		loc.Port = proto.Int32(int32(p))
-	}
-	typ, vis := pb.LocalResourceTypeProto_FILE, pb.LocalResourceVisibilityProto_APPLICATION
-	if r.Archive {
-		typ = pb.LocalResourceTypeProto_ARCHIVE
-	}
-	switch r.Visibility {
-	case yarnclient.Public:
-		vis = pb.LocalResourceVisibilityProto_PUBLIC
-	case yarnclient.Private:
-		vis = pb.LocalResourceVisibilityProto_PRIVATE
-	}
-	return &pb.LocalResourceProto{Resource: loc, Size: &r.Size, Timestamp: proto.Int64(r.Modified.UnixMilli()), Type: &typ, Visibility: &vis}, nil
+	return yarnclient.Launch{Command: l.Command, Env: l.Env, Resources: l.Resources, Credentials: l.Credentials.Without(token.KindAMRM), ViewACL: l.ViewACL, ModifyACL: l.ModifyACL}.Proto()
 }

@@ -8,6 +8,7 @@ import (
 
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -52,6 +53,16 @@ type Cluster struct {
 	finished *pb.FinishApplicationMasterRequestProto
 	key      int // of the master's token that is given out now
 	minKey   int // of the oldest that is accepted
+
+	clients []*hrpctest.Server // of the ResourceManagers' services for clients; the active one's alone
+	webs    []*http.Server
+	web     string // how the web services refuse
+	world   World
+	apps    map[yarnid.Application]*Application
+	nextApp int32
+	asked   map[string]int
+	tokens  int
+	issued  map[string]string // renewers by identifiers of delegation tokens
 }
 
 // manager is what the active ResourceManager knows; a restart forgets part of it.
@@ -97,26 +108,31 @@ func New(opt Options) *Cluster {
 	c := &Cluster{
 		Net: testnet.New(), opt: opt, script: map[string][]func() error{}, started: map[yarnid.Container]*Container{},
 		Attempt: yarnid.Attempt{App: yarnid.Application{Cluster: 1700000000000, Number: 1}, Number: 1},
+		apps:    map[yarnid.Application]*Application{}, nextApp: 1, asked: map[string]int{}, issued: map[string]string{},
 	}
 	c.rm = manager{asks: map[book.Key]map[string]*pb.ResourceRequestProto{}, held: map[yarnid.Container]bool{}, nodesTold: map[string]bool{}, black: map[string]bool{}}
-	c.servers = make([]*hrpctest.Server, opt.Managers)
+	c.servers, c.clients = make([]*hrpctest.Server, opt.Managers), make([]*hrpctest.Server, opt.Managers)
 	c.serve(0)
 	for i := range opt.Nodes {
 		c.nodes = append(c.nodes, newNode(c, i))
 	}
+	c.world = c.defaultWorld()
 	return c
 }
 
 // Close ends every server.
 func (c *Cluster) Close() {
 	c.mu.Lock()
-	servers := c.servers
-	c.servers = make([]*hrpctest.Server, len(servers))
+	servers, webs := append(c.servers, c.clients...), c.webs
+	c.servers, c.clients, c.webs = make([]*hrpctest.Server, c.opt.Managers), make([]*hrpctest.Server, c.opt.Managers), nil
 	c.mu.Unlock()
 	for _, s := range servers {
 		if s != nil {
 			s.Close()
 		}
+	}
+	for _, w := range webs {
+		_ = w.Close()
 	}
 	for _, n := range c.nodes {
 		n.server.Close()
@@ -139,14 +155,17 @@ func (c *Cluster) Addrs() []string {
 
 func managerAddr(i int) string { return fmt.Sprintf("rm%d:8030", i+1) }
 
+func clientAddr(i int) string { return fmt.Sprintf("rm%d:8032", i+1) }
+
 // Node returns a NodeManager.
 func (c *Cluster) Node(i int) *Node { return c.nodes[i] }
 
 // serve makes a ResourceManager active: it listens.
 func (c *Cluster) serve(i int) {
 	s := hrpctest.Serve(c.Net.Listen(managerAddr(i)), hrpctest.Config{Password: c.amPassword, QOP: c.opt.QOP, Handle: c.handle})
+	k := hrpctest.Serve(c.Net.Listen(clientAddr(i)), c.ClientConfig())
 	c.mu.Lock()
-	c.active, c.servers[i] = i, s
+	c.active, c.servers[i], c.clients[i] = i, s, k
 	c.mu.Unlock()
 }
 
@@ -212,8 +231,8 @@ func (c *Cluster) scripted(method string) error {
 // between nobody listens.
 func (c *Cluster) Restart(to int, between func()) {
 	c.mu.Lock()
-	old := c.servers[c.active]
-	c.servers[c.active], c.active = nil, -1
+	old, clients := c.servers[c.active], c.clients[c.active]
+	c.servers[c.active], c.clients[c.active], c.active = nil, nil, -1
 	rm := &c.rm
 	rm.registered, rm.response, rm.last, rm.cached = false, 0, 0, nil
 	rm.asks, rm.nodesTold, rm.black = map[book.Key]map[string]*pb.ResourceRequestProto{}, map[string]bool{}, map[string]bool{}
@@ -223,6 +242,7 @@ func (c *Cluster) Restart(to int, between func()) {
 	rm.made = nil
 	c.mu.Unlock()
 	old.Close()
+	clients.Close()
 	if between != nil {
 		between()
 	}
