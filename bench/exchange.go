@@ -24,6 +24,7 @@ const RoleEnv = "HEDDLE_BENCH_ROLE"
 const (
 	roleConsumer = "exchange-consumer"
 	roleRaw      = "exchange-raw"
+	roleLatency  = "exchange-latency"
 )
 
 // ExchangeOptions say what to measure.
@@ -206,7 +207,11 @@ type peer struct {
 }
 
 func startPeer(ctx context.Context, o ExchangeOptions, role string, cfg peerConfig) (*peer, error) {
-	exe := o.Executable
+	return startPeerWith(ctx, o.Executable, role, cfg)
+}
+
+// startPeerWith starts exe, or this program, in a role that reads cfg first.
+func startPeerWith(ctx context.Context, exe, role string, cfg any) (*peer, error) {
 	if exe == "" {
 		var err error
 		if exe, err = os.Executable(); err != nil {
@@ -275,6 +280,9 @@ func ExchangePeer(ctx context.Context) error {
 	line, err := in.ReadBytes('\n')
 	if err != nil {
 		return err
+	}
+	if os.Getenv(RoleEnv) == roleLatency {
+		return receiveLatency(ctx, line, in)
 	}
 	var cfg peerConfig
 	if err := json.Unmarshal(line, &cfg); err != nil {

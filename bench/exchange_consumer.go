@@ -100,6 +100,11 @@ func (c *consumer) run(ctx context.Context, stack *netstack.Stack, cfg peerConfi
 			return err
 		}
 	}
+	return drain(ctx, gate, wake, readers)
+}
+
+// drain gives what the gate brings to the readers of its channels, until all have ended.
+func drain(ctx context.Context, gate *netstack.Gate, wake <-chan struct{}, readers []flow.SegmentReader) error {
 	for left := len(readers); left > 0; {
 		it, ok, err := gate.Next()
 		switch {

@@ -63,3 +63,29 @@ func TestExchange(t *testing.T) {
 		})
 	}
 }
+
+// TestLatency takes each of the ways for a short while.
+func TestLatency(t *testing.T) {
+	res, err := MeasureLatency(t.Context(), LatencyOptions{Duration: *duration})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", res)
+	for name, l := range map[string]Latency{"exchange": res.Exchange, "bare": res.Bare, "hand-off": res.HandOff} {
+		if l.Records == 0 || l.P50 <= 0 || l.P99 < l.P50 || l.Max < l.P99 {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
+
+// TestSlowChannelFigures measures a short while; netstack's tests hold the exchange to what it must do.
+func TestSlowChannelFigures(t *testing.T) {
+	res, err := SlowChannel(t.Context(), SlowChannelOptions{Channels: 10, Pairs: 2, Window: *duration / 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", res)
+	if res.Bytes <= 0 || res.PerCPU <= 0 {
+		t.Errorf("a figure is missing: %+v", res)
+	}
+}
