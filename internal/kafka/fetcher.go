@@ -184,17 +184,18 @@ func (f *fetcher) fetch(ctx context.Context, r *Response) (bool, error) {
 	}
 	f.waited = 0
 	if len(r.Parts) > 0 {
-		f.puller.queue.push(r)
+		f.puller.queue.push(r) // it is the reader's from here on
 		f.puller.wake()
+		return true, nil
 	}
 	// A broker that throttles does not listen meanwhile either.
-	if wait := time.Duration(r.msg.ThrottleMillis) * time.Millisecond; wait > 0 && len(r.Parts) == 0 {
+	if wait := time.Duration(r.msg.ThrottleMillis) * time.Millisecond; wait > 0 {
 		f.puller.pcfg.Throttled.Add(wait.Milliseconds())
 		if !sleep(ctx, min(wait, maxThrottle)) {
 			return false, ctx.Err()
 		}
 	}
-	return len(r.Parts) > 0, nil
+	return false, nil
 }
 
 // maxThrottle bounds how long a broker may make a fetcher wait.
