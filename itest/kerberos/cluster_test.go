@@ -61,6 +61,24 @@ func (x *cluster) principal(t *testing.T, key string) string {
 	return p
 }
 
+// evil is a user of a realm that has principals of the same names, and is not ours.
+func (x *cluster) evil(t *testing.T) *krb.Login {
+	t.Helper()
+	k := testbed.StartKDC(t, x.bed, testbed.KDCOptions{Realm: "EVIL.LOCAL", Principals: []string{"alice", "nn/localhost"}})
+	l, err := krb.Open(krb.Config{Env: env(k.Env()...), Keytab: k.KeytabOf("alice")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestCluster is a cluster that offers every protection, so that each can be asked for.
 func TestCluster(t *testing.T) {
-	newCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{Core: map[string]string{"hadoop.rpc.protection": "privacy"}})
+	x := newCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{
+		Core:         map[string]string{"hadoop.rpc.protection": "privacy,integrity,authentication"},
+		DataTransfer: "privacy,integrity,authentication",
+	})
+	t.Run("rpc", x.testRPC)
+	t.Run("refusals", x.testRPCRefusals)
+	t.Run("hdfs", x.testHDFS)
 }

@@ -35,6 +35,8 @@ type Config struct {
 	Attempts int
 	// DatanodeHostname dials DataNodes by name, not address.
 	DatanodeHostname bool
+	// Security is the cluster's.
+	Security Security
 	// Dial connects to NameNodes and DataNodes; nil: TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 }
@@ -44,6 +46,7 @@ type FS struct {
 	// Immutable.
 	cfg Config
 	rpc *hrpc.Client
+	sec learned
 
 	mu     sync.Mutex // guards client
 	client *hdfs.Client
@@ -77,7 +80,7 @@ func Open(cfg Config) (*FS, error) {
 		cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
 	}
 	f := &FS{cfg: cfg}
-	f.rpc = hrpc.New(hrpc.Config{Protocol: protocol, Addrs: cfg.NameNodes, Auth: []hrpc.Authenticator{hrpc.Simple(cfg.User)}, Dial: cfg.Dial,
+	f.rpc = hrpc.New(hrpc.Config{Protocol: protocol, Addrs: cfg.NameNodes, Auth: cfg.auths(), Protection: cfg.Security.Protection, Dial: cfg.Dial,
 		ConnectTimeout: min(cfg.Timeout, 20*time.Second), CallTimeout: cfg.Timeout,
 		// A repeated call has the number of the first, by which the NameNode knows it and repeats its answer.
 		Retry: hrpc.Retry{Attempts: 2*len(cfg.NameNodes) + 1, RepeatLost: true}})
@@ -102,14 +105,7 @@ func (f *FS) connection() (*hdfs.Client, error) {
 	if c != nil {
 		return c, nil
 	}
-	dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
-		nc, err := f.cfg.Dial(ctx, addr)
-		if err != nil {
-			return nil, err
-		}
-		return &timed{Conn: nc, timeout: f.cfg.Timeout}, nil
-	}
-	c, err := hdfs.NewClient(hdfs.ClientOptions{Addresses: f.cfg.NameNodes, User: f.cfg.User, UseDatanodeHostname: f.cfg.DatanodeHostname, NamenodeDialFunc: dial, DatanodeDialFunc: dial})
+	c, err := hdfs.NewClient(hdfs.ClientOptions{Addresses: f.cfg.NameNodes, User: f.cfg.User, UseDatanodeHostname: f.cfg.DatanodeHostname, NamenodeDialFunc: f.dialNameNode, DatanodeDialFunc: f.dialDataNode})
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to HDFS (%s): %w", f.where(), err)
 	}
