@@ -27,6 +27,7 @@ type testRuntime struct {
 	options map[string]string
 	woken   chan struct{}
 	log     io.Writer
+	now     func() int64 // nil: the wall clock
 
 	mu       sync.Mutex
 	counters map[string]*flow.Counter // guarded by mu
@@ -37,12 +38,17 @@ func newRuntime(brokers []string) *testRuntime {
 		log: io.Discard, counters: map[string]*flow.Counter{}}
 }
 
-func (r *testRuntime) JobName() string             { return "test" }
-func (r *testRuntime) Node() *flow.Node            { return &flow.Node{} }
-func (r *testRuntime) Subtask() int                { return 0 }
-func (r *testRuntime) Parallelism() int            { return 1 }
-func (r *testRuntime) MaxParallelism() int         { return 128 }
-func (r *testRuntime) Now() int64                  { return time.Now().UnixMilli() }
+func (r *testRuntime) JobName() string     { return "test" }
+func (r *testRuntime) Node() *flow.Node    { return &flow.Node{} }
+func (r *testRuntime) Subtask() int        { return 0 }
+func (r *testRuntime) Parallelism() int    { return 1 }
+func (r *testRuntime) MaxParallelism() int { return 128 }
+func (r *testRuntime) Now() int64 {
+	if r.now != nil {
+		return r.now()
+	}
+	return time.Now().UnixMilli()
+}
 func (r *testRuntime) SetTimer(int64)              {}
 func (r *testRuntime) FlushTimeout() time.Duration { return 20 * time.Millisecond }
 func (r *testRuntime) Logger() *slog.Logger        { return slog.New(slog.NewTextHandler(r.log, nil)) }

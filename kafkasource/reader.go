@@ -12,36 +12,36 @@ import (
 // reader reads the splits of one subtask. The Puller fetches in the background; decoding is done here, by the task's goroutine.
 type reader struct {
 	// Immutable.
-	puller *kafka.Puller
-	want   flow.MessageFields
-	check  bool // skip what belongs to aborted transactions
-	bytes  *flow.Counter
+	rt      flow.Runtime
+	puller  *kafka.Puller
+	want    flow.MessageFields
+	check   bool // skip what belongs to aborted transactions
+	bytes   *flow.Counter
+	rate    float64 // records a second of each split; 0: no bound
+	maxHeld int
 
 	// Owned by the task's goroutine.
-	splits   []*split
-	byTarget map[*kafka.Target]*split
-	finished []*split // reached their end, to be told
-	open     int      // splits that have not
-	noMore   bool
+	splits    []*split
+	byTarget  map[*kafka.Target]*split
+	finished  []*split // reached their end, to be told
+	open      int      // splits that have not
+	noMore    bool
+	stopped   []*split // fetching of which is stopped
+	turn      int      // among stopped
+	heldBytes int
 
 	resp   *kafka.Response // being decoded, nil: none
-	part   int             // of resp
-	rest   []byte          // batches of the part not yet begun
-	split  *split          // whose part it is
+	part   int             // of resp: the next
+	busy   bool            // with work
+	work   work
+	split  *split // whose work it is
+	rest   []byte // of work: batches not yet begun
+	batch  []byte // the one before rest
 	header batch.Header
 	cursor batch.Cursor
 	unpack batch.Decompressor
-	abort  batch.Aborted
 	m      flow.Messages
 	empty  flow.Messages
-}
-
-// split is one partition being read.
-type split struct {
-	target *kafka.Target
-	id     string
-	pos    int64 // next offset to emit
-	ended  bool
 }
 
 func newReader(ctx context.Context, s *Source, env flow.ReaderEnv, want flow.MessageFields) (*reader, error) {
@@ -50,7 +50,8 @@ func newReader(ctx context.Context, s *Source, env flow.ReaderEnv, want flow.Mes
 		return nil, err
 	}
 	rt := env.Runtime
-	r := &reader{want: want | flow.FieldOffset, check: !s.uncommitted, bytes: rt.Counter("fetched bytes"), byTarget: map[*kafka.Target]*split{}}
+	r := &reader{rt: rt, want: want | flow.FieldOffset, check: !s.uncommitted, bytes: rt.Counter("fetched bytes"), byTarget: map[*kafka.Target]*split{},
+		rate: s.rateLimit(cfg), maxHeld: cfg.FetchMemory}
 	r.puller, err = kafka.NewPuller(ctx, cfg, kafka.PullerConfig{
 		Committed: !s.uncommitted,
 		OnLoss:    s.onLoss,
@@ -58,6 +59,7 @@ func newReader(ctx context.Context, s *Source, env flow.ReaderEnv, want flow.Mes
 		Wake:      rt.Wake,
 		Waiting:   rt.Counter("waiting partitions"),
 		Resets:    rt.Counter("data losses"),
+		Throttled: rt.Counter("throttled ms"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up %s: %w", s.Describe(), err)
@@ -74,7 +76,7 @@ func (r *reader) AddSplits(splits []flow.Split) error {
 			return err
 		}
 		t := kafka.NewTarget(state.TP, state.Start, state.Stop)
-		sp := &split{target: t, id: s.ID, pos: state.Start}
+		sp := &split{target: t, id: s.ID, pos: state.Start, rate: bucket{rate: r.rate}}
 		r.splits = append(r.splits, sp)
 		r.byTarget[t] = sp
 		r.open++
@@ -100,7 +102,9 @@ func (r *reader) NoMoreSplits() error {
 func (r *reader) Splits() []flow.SplitStatus {
 	out := make([]flow.SplitStatus, len(r.splits))
 	for i, s := range r.splits {
-		out[i] = flow.SplitStatus{ID: s.id, Position: s.pos, End: s.target.High(), Trouble: s.target.Trouble()}
+		f := s.target.Figures()
+		out[i] = flow.SplitStatus{ID: s.id, Position: s.pos, End: s.target.High(), Trouble: s.target.Trouble(), Paused: s.paused,
+			Records: s.records, Bytes: f.Bytes, Fetches: f.Fetches, FetchTime: f.Waited, EmptyPolls: f.Empty}
 	}
 	return out
 }
@@ -119,8 +123,12 @@ func (r *reader) Poll(emit flow.EmitMessages) (flow.SourceStatus, error) {
 			r.finished = r.finished[:n-1]
 			return flow.SourceMore, emit(s.id, &r.empty, true)
 		}
-		if !r.cursor.Done() {
-			ok, err := r.fill()
+		if r.busy {
+			if s := r.split; s.paused || s.rate.rate > 0 && !r.mayGoOn(s) {
+				r.putBack()
+				continue
+			}
+			ok, err := r.decode()
 			if err != nil {
 				return 0, err
 			}
@@ -129,10 +137,11 @@ func (r *reader) Poll(emit flow.EmitMessages) (flow.SourceStatus, error) {
 			}
 			continue
 		}
+		if len(r.stopped) > 0 && r.takeUp() {
+			continue
+		}
 		if r.resp != nil {
-			if err := r.advance(); err != nil {
-				return 0, err
-			}
+			r.nextPart()
 			continue
 		}
 		if r.noMore && r.open == 0 {
@@ -145,19 +154,41 @@ func (r *reader) Poll(emit flow.EmitMessages) (flow.SourceStatus, error) {
 		if resp == nil {
 			return flow.SourceWait, nil
 		}
-		r.resp, r.part = resp, -1
+		r.resp, r.part = resp, 0
 	}
+}
+
+func (r *reader) mayGoOn(s *split) bool {
+	no, _ := s.suspended(r.rt.Now())
+	return !no
+}
+
+// decode does a piece of the work, and reports whether that gave records.
+func (r *reader) decode() (bool, error) {
+	if !r.cursor.Done() {
+		return r.fill()
+	}
+	if len(r.rest) > 0 {
+		return false, r.nextBatch()
+	}
+	r.endWork()
+	return false, nil
 }
 
 // fill decodes some records of the current batch, and reports whether there were any.
 func (r *reader) fill() (bool, error) {
-	s := r.split
-	if err := r.cursor.Fill(&r.m, r.want, flow.BatchBytes, s.pos, s.target.Stop); err != nil {
+	s, limit := r.split, flow.BatchBytes
+	if s.rate.few() {
+		limit = 1
+	}
+	if err := r.cursor.Fill(&r.m, r.want, limit, s.pos, s.target.Stop); err != nil {
 		return false, r.corrupt(err)
 	}
 	n := r.m.Len()
 	if n > 0 {
 		s.pos = r.m.Offsets[n-1] + 1
+		s.records += int64(n)
+		s.rate.take(n)
 	}
 	if r.cursor.Done() {
 		s.pos = max(s.pos, min(r.header.NextOffset(), s.target.Stop))
@@ -165,35 +196,49 @@ func (r *reader) fill() (bool, error) {
 	return n > 0, nil
 }
 
-// advance begins the next batch, or else the next part, or else gives the response back.
-func (r *reader) advance() error {
-	if len(r.rest) > 0 {
-		return r.nextBatch()
-	}
-	if r.part >= 0 {
-		r.endPart(&r.resp.Parts[r.part])
-	}
-	if r.part++; r.part == len(r.resp.Parts) {
+// nextPart begins the next part of the response, or gives that back.
+func (r *reader) nextPart() {
+	if r.part == len(r.resp.Parts) {
 		r.resp.Release()
 		r.resp = nil
-		return nil
+		return
 	}
 	p := &r.resp.Parts[r.part]
-	r.split, r.rest = r.byTarget[p.Target], p.Batches
-	r.m.Topic, r.m.Partition = p.Target.Topic, p.Target.Partition
-	r.abort.Reset(p.Aborted)
+	r.part++
 	r.bytes.Add(int64(len(p.Batches)))
-	return nil
+	s := r.byTarget[p.Target]
+	if p.Gen < s.since || s.ended {
+		return
+	}
+	w := work{batches: p.Batches, aborted: p.Aborted, next: p.Next, epoch: p.Epoch, reset: p.Reset}
+	if s.dry {
+		r.hold(s, w, false)
+		return
+	}
+	r.begin(s, w)
 }
 
-// endPart moves the split to where the part ends, over what had no record.
-func (r *reader) endPart(p *kafka.Part) {
-	s := r.split
-	if p.Reset {
-		s.pos = p.Next
+// begin begins some work.
+func (r *reader) begin(s *split, w work) {
+	if !w.begun {
+		s.abort.Reset(w.aborted)
+		w.begun = true
 	}
-	s.pos = max(s.pos, min(p.Next, s.target.Stop))
+	r.split, r.work, r.rest, r.busy = s, w, w.batches, true
+	r.m.Topic, r.m.Partition = s.target.Topic, s.target.Partition
+}
+
+// endWork moves the split to where the work ends, over what had no record.
+func (r *reader) endWork() {
+	s, w := r.split, &r.work
+	if w.reset {
+		s.pos = w.next
+	}
+	s.pos = max(s.pos, min(w.next, s.target.Stop))
+	r.heldBytes -= w.owned
+	r.busy, r.work = false, work{}
 	if s.pos >= s.target.Stop {
+		r.drop(s)
 		r.finish(s)
 	}
 }
@@ -212,7 +257,7 @@ func (r *reader) nextBatch() (err error) {
 		return r.corrupt(err)
 	}
 	b := r.rest[:r.header.Size]
-	r.rest = r.rest[r.header.Size:]
+	r.batch, r.rest = b, r.rest[r.header.Size:]
 	if r.header.NextOffset() <= r.split.pos || r.header.BaseOffset >= r.split.target.Stop {
 		if !r.header.Control() {
 			return nil
@@ -227,7 +272,7 @@ func (r *reader) nextBatch() (err error) {
 	}
 	visible := !r.header.Control()
 	if r.check {
-		visible = r.abort.Visible(&r.header, records)
+		visible = r.split.abort.Visible(&r.header, records)
 	}
 	if !visible {
 		r.split.pos = max(r.split.pos, min(r.header.NextOffset(), r.split.target.Stop))

@@ -29,6 +29,8 @@ type Source struct {
 	uncommitted bool
 	onLoss      kafka.DataLoss
 	global      bool
+	rate        float64
+	rateSet     bool
 
 	cfg func(*kafka.Config) // tests set what is no option
 	err error               // of the description
@@ -133,6 +135,22 @@ func (s *Source) OnDataLoss(policy string) *Source {
 func (s *Source) AssignGlobal() *Source {
 	s.global = true
 	return s
+}
+
+// RateLimit bounds how many records a second are read of each partition, in place of the option kafka.rate-limit; 0 means no bound.
+func (s *Source) RateLimit(perSecond float64) *Source {
+	if s.rate = perSecond; !(perSecond >= 0) {
+		s.err = fmt.Errorf("kafkasource.RateLimit is %v: want a number of records a second, or 0 for no bound", perSecond)
+	}
+	s.rateSet = true
+	return s
+}
+
+func (s *Source) rateLimit(cfg kafka.Config) float64 {
+	if s.rateSet {
+		return s.rate
+	}
+	return cfg.RateLimit
 }
 
 // Bounded implements heddle's source: it reports whether Stop was given.

@@ -69,6 +69,9 @@ func (r *decodingReader[T]) Poll(emit Emit[T]) (SourceStatus, error) {
 	return r.MessageReader.Poll(r.each)
 }
 
+// Unwrap returns the connector's own reader.
+func (r *decodingReader[T]) Unwrap() MessageReader { return r.MessageReader }
+
 // Pause implements Pauser where the MessageReader does.
 func (r *decodingReader[T]) Pause(split string, on bool) {
 	if p, ok := r.MessageReader.(Pauser); ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"strconv"
@@ -26,6 +27,7 @@ type Config struct {
 
 	FetchWait      time.Duration // how long a broker holds a fetch that has nothing yet; 0: 500 ms
 	FetchMemory    int           // bytes of responses that one Puller may hold, at most 6 MiB a broker; 0: 32 MiB
+	RateLimit      float64       // records a second that a source reads of each partition; 0: no bound
 	PartitionBytes int           // asked of one partition in one fetch; 0: 1 MiB
 
 	// Dial opens a connection without TLS. nil: by net.Dialer.
@@ -62,6 +64,7 @@ const (
 	OptUnavailableTimeout = "kafka.unavailable-timeout"
 	OptDiscoveryInterval  = "kafka.discovery-interval"
 	OptFetchMemory        = "kafka.fetch-memory"
+	OptRateLimit          = "kafka.rate-limit"
 	OptTLSEnabled         = "kafka.tls.enabled"
 	OptTLSCA              = "kafka.tls.ca-file"
 	OptTLSCert            = "kafka.tls.cert-file"
@@ -105,6 +108,11 @@ func FromOptions(option func(name string) (string, bool), brokers []string) (Con
 	if v := str(OptFetchMemory); v != "" {
 		if c.FetchMemory, err = parseBytes(v); err != nil {
 			return Config{}, fmt.Errorf("%s is %q: want a number of bytes above 1 MiB, such as 32MiB", OptFetchMemory, v)
+		}
+	}
+	if v := str(OptRateLimit); v != "" {
+		if c.RateLimit, err = strconv.ParseFloat(v, 64); err != nil || !(c.RateLimit >= 0) || math.IsInf(c.RateLimit, 0) {
+			return Config{}, fmt.Errorf("%s is %q: want a number of records a second, or 0 for no bound", OptRateLimit, v)
 		}
 	}
 	password, ok := option(OptSASLPassword)
