@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 )
@@ -17,6 +19,9 @@ import (
 // A file has ".inprogress" behind its name until its subtask has come to the end of its input; one that is left with that name is of a
 // job that failed or was cancelled. A part that is there already is an error, so that no results are mixed; so is one that another
 // job writes at the same time, and a second sink of the job into the same directory.
+//
+// In a directory of another file system, such as hdfs:///data/counts (see RegisterFileSystem), a part that is not complete has a hidden
+// name, and is removed if the job fails.
 func ToFiles(dir string) *FileSink { return &FileSink{dir: dir} }
 
 // FileSink writes lines to files.
@@ -36,6 +41,9 @@ func (s *FileSink) Describe() string { return "files in " + s.dir }
 
 // Solely implements flow.Sole.
 func (s *FileSink) Solely() string {
+	if scheme := schemeOf(s.dir); scheme != "" {
+		return "files in " + scheme + "://" + path.Clean(strings.TrimPrefix(s.dir, scheme+"://"))
+	}
 	dir, err := filepath.Abs(s.dir)
 	if err != nil {
 		dir = filepath.Clean(s.dir)
@@ -47,11 +55,14 @@ func (s *FileSink) Solely() string {
 }
 
 // NewMessageWriter implements MessageSink.
-func (s *FileSink) NewMessageWriter(_ context.Context, rt flow.Runtime) (flow.MessageWriter, error) {
+func (s *FileSink) NewMessageWriter(ctx context.Context, rt flow.Runtime) (flow.MessageWriter, error) {
+	if scheme := schemeOf(s.dir); scheme != "" {
+		return s.newRemoteWriter(ctx, scheme, rt.Subtask())
+	}
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return nil, fmt.Errorf("cannot write files: %w", err)
 	}
-	final := filepath.Join(s.dir, fmt.Sprintf("part-%05d", rt.Subtask()))
+	final := filepath.Join(s.dir, partName(rt.Subtask()))
 	if _, err := os.Stat(final); err == nil && !s.overwrite {
 		return nil, fmt.Errorf("cannot write %s: it exists; remove it, write to another directory, or use Overwrite (in a job file: overwrite: true)", final)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -63,6 +74,8 @@ func (s *FileSink) NewMessageWriter(_ context.Context, rt flow.Runtime) (flow.Me
 	}
 	return &fileWriter{final: final, f: f, out: bufio.NewWriterSize(f, 64<<10)}, nil
 }
+
+func partName(subtask int) string { return fmt.Sprintf("part-%05d", subtask) }
 
 var errWritten = errors.New("another job writes it now; wait for its end, or write to another directory")
 

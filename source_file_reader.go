@@ -19,6 +19,7 @@ const (
 // fileReader reads pieces of files one after the other. Owned by the task's goroutine.
 type fileReader struct {
 	want  flow.MessageFields
+	ahead func(piece) (*readAhead, error) // for files that are not on this host
 	queue []flow.Split
 	last  bool // no more splits
 
@@ -29,12 +30,15 @@ type fileReader struct {
 // openPiece is the piece being read.
 type openPiece struct {
 	piece
-	id  string
-	f   *os.File
-	in  io.Reader
-	at  int64  // offset of buf[0]
-	buf []byte // read but not emitted: whole lines were
-	eof bool
+	id   string
+	f    io.Closer
+	in   io.Reader
+	at   int64  // offset of buf[0]
+	buf  []byte // read but not emitted: whole lines were
+	eof  bool
+	skip bool // the first line that begins in the piece is yet to be found
+	slow bool // in may have nothing for now
+	dry  bool // in has nothing for now
 }
 
 // AddSplits implements flow.MessageReader.
@@ -73,19 +77,29 @@ func (r *fileReader) Poll(emit flow.EmitMessages) (flow.SourceStatus, error) {
 			}
 			return flow.SourceWait, nil
 		}
-		p, err := openSplit(r.queue[0])
+		p, err := r.openSplit(r.queue[0])
 		if err != nil {
 			return flow.SourceMore, err
 		}
 		r.cur, r.queue = p, r.queue[1:]
 	}
 	p := r.cur
-	if err := p.read(); err != nil {
+	err := p.skipLine()
+	if err == nil && !p.skip {
+		err = p.read()
+	}
+	if err != nil {
 		return flow.SourceMore, fmt.Errorf("cannot read %s: %w", p.Path, err)
+	}
+	if p.skip {
+		return flow.SourceWait, nil
 	}
 	r.m.Reset()
 	r.m.Topic, r.m.Lines = p.Path, true
 	used, ended := p.lines(&r.m, r.want)
+	if p.dry && used == 0 && !ended {
+		return flow.SourceWait, nil
+	}
 	if ended {
 		if err := r.Close(); err != nil {
 			return flow.SourceMore, fmt.Errorf("cannot close %s: %w", p.Path, err)
@@ -99,43 +113,52 @@ func (r *fileReader) Poll(emit flow.EmitMessages) (flow.SourceStatus, error) {
 	return flow.SourceMore, nil
 }
 
-// openSplit opens the file of a split at the first line that begins in it.
-func openSplit(s flow.Split) (_ *openPiece, err error) {
+// openSplit opens the file of a split a byte before what is to be read.
+func (r *fileReader) openSplit(s flow.Split) (*openPiece, error) {
 	p := &openPiece{id: s.ID}
 	if err := json.Unmarshal(s.State, &p.piece); err != nil {
 		return nil, fmt.Errorf("cannot read state of split %s: %w", s.ID, err)
 	}
-	if p.f, err = os.Open(p.Path); err != nil {
-		return nil, fmt.Errorf("cannot read file: %w", err)
+	if p.skip = p.From > 0; p.skip { // the line that the piece begins within belongs to the piece before
+		p.at = p.From - 1
 	}
-	defer func() {
-		if err != nil {
-			p.f.Close()
-		}
-	}()
-	p.in = p.f
 	if compressed(p.Path) {
-		if p.in, err = gzip.NewReader(p.f); err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", p.Path, err)
-		}
 		p.To = 1<<63 - 1
-		return p, nil
 	}
-	if p.From > 0 {
-		err = p.skipLine()
+	if schemeOf(p.Path) == "" {
+		return p, p.openLocal()
 	}
-	return p, err
+	in, err := r.ahead(p.piece)
+	if err != nil {
+		return nil, err
+	}
+	p.f, p.in, p.slow = in, in, true
+	return p, nil
 }
 
-// skipLine moves to the first line that begins at From or after it: the one before belongs to the piece before.
-func (p *openPiece) skipLine() error {
-	p.at = p.From - 1
-	if _, err := p.f.Seek(p.at, io.SeekStart); err != nil {
+func (p *openPiece) openLocal() (err error) {
+	f, err := os.Open(p.Path)
+	if err != nil {
+		return fmt.Errorf("cannot read file: %w", err)
+	}
+	p.f, p.in = f, f
+	if compressed(p.Path) {
+		p.in, err = gzip.NewReader(f)
+	} else if p.skip {
+		_, err = f.Seek(p.at, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
 		return fmt.Errorf("cannot read %s: %w", p.Path, err)
 	}
-	for {
+	return nil
+}
+
+// skipLine moves to the first line that begins at From or after it. skip stays set if it did not get there for now.
+func (p *openPiece) skipLine() error {
+	for p.skip {
 		if err := p.read(); err != nil {
-			return fmt.Errorf("cannot read %s: %w", p.Path, err)
+			return err
 		}
 		used := len(p.buf)
 		i := bytes.IndexByte(p.buf, '\n')
@@ -144,14 +167,17 @@ func (p *openPiece) skipLine() error {
 		}
 		p.buf = p.buf[:copy(p.buf, p.buf[used:])]
 		p.at += int64(used)
-		if i >= 0 || p.eof {
+		p.skip = i < 0 && !p.eof
+		if p.dry {
 			return nil
 		}
 	}
+	return nil
 }
 
 // read fills buf by at most a chunk.
 func (p *openPiece) read() error {
+	p.dry = false
 	if p.eof {
 		return nil
 	}
@@ -172,6 +198,10 @@ func (p *openPiece) read() error {
 		}
 		if err != nil {
 			return err
+		}
+		if k == 0 && p.slow {
+			p.dry = true
+			return nil
 		}
 	}
 	return nil

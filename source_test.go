@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -32,7 +34,8 @@ func readLines(t testing.TB, s *FileSource) (lines []string, offsets []int64, er
 		if o := e.Owner(split, 3); o < 0 || o > 2 {
 			return nil, nil, fmt.Errorf("owner of %s is %d", split.ID, o)
 		}
-		r, err := s.NewMessageReader(t.Context(), flow.ReaderEnv{}, flow.FieldOffset)
+		wake := make(wakeRuntime, 1)
+		r, err := s.NewMessageReader(t.Context(), flow.ReaderEnv{Runtime: wakeRuntimeOf(wake)}, flow.FieldOffset)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -64,6 +67,9 @@ func readLines(t testing.TB, s *FileSource) (lines []string, offsets []int64, er
 			if st == flow.SourceEnd {
 				break
 			}
+			if st == flow.SourceWait {
+				<-wake
+			}
 		}
 		if ends != 1 {
 			return nil, nil, fmt.Errorf("%d ends of %s", ends, split.ID)
@@ -80,6 +86,63 @@ func writeFile(t testing.TB, path string, data []byte) {
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// wakeRuntime is a Runtime that remembers that it was woken.
+type wakeRuntime chan struct{}
+
+type wakeable struct {
+	flow.Runtime
+	wake wakeRuntime
+}
+
+func wakeRuntimeOf(w wakeRuntime) flow.Runtime { return wakeable{wake: w} }
+
+func (w wakeable) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// slowFiles is a file system of this host's files, which come in small pieces.
+type slowFiles struct{}
+
+func init() {
+	RegisterFileSystem("slow", func() (FileSystem, error) { return slowFiles{}, nil })
+}
+
+func (slowFiles) Find(ctx context.Context, pattern string) ([]FoundFile, error) {
+	found, err := findLocal(ctx, strings.TrimPrefix(pattern, "slow://"))
+	for i := range found {
+		found[i].Path, found[i].Block = "slow://"+found[i].Path, 1000
+	}
+	return found, err
+}
+
+func (slowFiles) Open(_ context.Context, name string, offset int64) (io.ReadCloser, error) {
+	f, err := os.Open(strings.TrimPrefix(name, "slow://"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &slowFile{File: f}, nil
+}
+
+func (slowFiles) Create(context.Context, string, bool) (PendingFile, error) {
+	return nil, errors.New("these files can't be written")
+}
+
+type slowFile struct {
+	*os.File
+	n int
+}
+
+func (f *slowFile) Read(b []byte) (int, error) {
+	f.n++
+	return f.File.Read(b[:min(len(b), 1+f.n*f.n*f.n*f.n)])
 }
 
 // TestPiecesOfFiles cuts files anywhere: each line comes once, in order.
@@ -100,7 +163,7 @@ func TestPiecesOfFiles(t *testing.T) {
 			}
 		}
 		writeFile(t, path, text.Bytes())
-		s := Files(path)
+		s := Files(rapid.SampledFrom([]string{path, "slow://" + path}).Draw(rt, "path"))
 		s.pieceBytes = int64(rapid.SampledFrom([]int{0, 1 << 20, 7, 50}).Draw(rt, "piece"))
 		if s.pieceBytes < 50 && text.Len() > 3000 {
 			s.pieceBytes = 10_000
@@ -136,6 +199,9 @@ func TestFilesByPattern(t *testing.T) {
 		{[]string{dir}, "a1 a2 b1 z1 z2"},
 		{[]string{dir + "/*.txt", dir + "/a*"}, "a1 a2 b1"},
 		{[]string{dir + "/.hidden"}, "h"},
+		{[]string{"slow://" + dir}, "a1 a2 b1 z1 z2"},
+		{[]string{"slow://" + dir + "/*.txt", dir + "/c*"}, "z1 z2 a1 a2 b1"},
+		{[]string{"slow://" + dir + "/.hidden"}, "h"},
 	} {
 		got, _, err := readLines(t, Files(c.patterns...))
 		if err != nil || strings.Join(got, " ") != c.want {
@@ -149,8 +215,14 @@ func TestFilesByPattern(t *testing.T) {
 		t.Error("no pattern: no error")
 	}
 	writeFile(t, filepath.Join(dir, "cut.gz"), zipped.Bytes()[:zipped.Len()-6])
-	if _, _, err := readLines(t, Files(dir+"/cut.gz")); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
-		t.Errorf("truncated gzip: got %v", err)
+	for _, name := range []string{dir + "/cut.gz", "slow://" + dir + "/cut.gz"} {
+		if _, _, err := readLines(t, Files(name)); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
+			t.Errorf("truncated gzip: got %v", err)
+		}
+	}
+	const unknown = "nothing is known of files of the scheme s3: paths of local files can be used, and URIs that begin with"
+	if _, _, err := readLines(t, Files("s3://bucket/x")); err == nil || !strings.Contains(err.Error(), unknown) {
+		t.Errorf("unknown scheme: got %v", err)
 	}
 }
 
