@@ -52,6 +52,7 @@ func TestDemo(t *testing.T) {
 	p := open(t, demo(t), 1400, 900)
 	p.await("the running job", `document.querySelector("header .pill.running") !== null && document.querySelectorAll(".graph .vertex").length > 1`)
 	p.await("records that flow", `/[1-9].* k?\/s/.test(document.querySelector(".graph").textContent.replaceAll("\u202f", " "))`)
+	p.await("a course of rates", `document.querySelector(".fact polyline")?.points.numberOfItems > 12`)
 	id := eval[string](p, `document.querySelector(".graph .vertex").getAttribute("href").split("/").pop()`)
 	for _, c := range []struct{ page, shows, script string }{
 		{"overview", "sparklines", `document.querySelectorAll("main .spark polyline").length > 5`},

@@ -47,7 +47,7 @@ export function layout(vertices, edges) {
   return { at, width: 2 * PAD + rows.length * W + (rows.length - 1) * GAPX, height: 2 * PAD + tall * H + (tall - 1) * GAPY };
 }
 
-function lines(name, most = 31) {
+function lines(name, most = 27) {
   const parts = name.split(/(?<= → |, )/);
   const out = [""];
   for (const p of parts) {

@@ -27,10 +27,14 @@ export function slots(v) {
       h("div", { class: "agents" }, list.map((a) => h("div", { class: `agent ${a.state}`, "data-key": a.id },
         h("h3", {}, a.id, h("small", { class: "dim" }, ` ${used(a)} of ${(a.slots ?? []).length}`, a.state !== "alive" ? `, ${a.state}` : "")),
         h("ol", { class: "slots" }, (a.slots ?? []).map((x) => h("li", { class: x.job ? "used" : "free", "aria-label": `slot ${x.index}: ${x.tasks?.join(", ") || (x.job ? "held" : "free")}` },
-          x.tasks?.length ? x.tasks.map((t) => h("span", { class: `task hue${hue.get(vertexOf(t)) ?? 0}`, title: t }, t)) : h("span", { class: "dim" }, x.job ? "held" : "free"))))))))),
+          x.tasks?.length ? x.tasks.map((t) => task(t, hue)) : h("span", { class: "dim" }, x.job ? "held" : "free"))))))))),
     !there.length && h("p", { class: "dim" }, "There is no agent yet."),
   ];
 }
 
-/** vertexOf takes the subtask off a task's name. */
-const vertexOf = (task) => task.replace(/ ?[([#]?\d+(\/\d+)?[)\]]?$/, "");
+/** task draws "vertex 3/8", whose number stays to be seen however long the name is. */
+function task(text, hue) {
+  const at = text.lastIndexOf(" ");
+  const name = text.slice(0, at);
+  return h("span", { class: `task hue${hue.get(name) ?? 0}`, title: text }, h("span", {}, name), text.slice(at + 1));
+}
