@@ -24,8 +24,13 @@ func (s *Server) actionToken(user string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func (s *Server) session(w http.ResponseWriter, _ *http.Request) {
-	reply(w, http.StatusOK, Session{May: []string{"view", "modify"}, Token: s.actionToken("")})
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+	c, _ := s.who(r)
+	me := Session{User: c.user, May: []string{"view"}}
+	if c.modify {
+		me.May, me.Token = append(me.May, "modify"), s.actionToken(c.user)
+	}
+	reply(w, http.StatusOK, me)
 }
 
 // maxAction bounds the body of an action.
@@ -37,7 +42,12 @@ func (s *Server) action(next http.HandlerFunc) http.HandlerFunc {
 		if !s.bearer(r) {
 			var body struct{ Token string }
 			data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAction))
-			if err != nil || json.Unmarshal(data, &body) != nil || !hmac.Equal([]byte(body.Token), []byte(s.actionToken(""))) {
+			c, _ := s.who(r)
+			if !c.modify {
+				fail(w, http.StatusForbidden, "%s may look at this application but not change it", c.user)
+				return
+			}
+			if err != nil || json.Unmarshal(data, &body) != nil || !hmac.Equal([]byte(body.Token), []byte(s.actionToken(c.user))) {
 				fail(w, http.StatusForbidden, `this needs the token of api/session in its body: {"token":"…"}`)
 				return
 			}

@@ -49,6 +49,7 @@ type Config struct {
 	Options func() []Option                     // the configuration in force; nil: not shown
 	Log     func(name string) ([]string, error) // the last lines of a log; an error for people. Nil: not shown
 	Logger  *slog.Logger                        // nil: discards
+	Proxy   *Proxy                              // whose word is taken for who asks; nil: nobody's
 }
 
 // Option is an option as the dashboard shows it.
@@ -216,20 +217,13 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
-		if !s.allowed(r) {
+		if _, ok := s.who(r); !ok {
 			h.Set("WWW-Authenticate", `Bearer realm="heddle"`)
 			fail(w, http.StatusUnauthorized, "this needs the application's token (Authorization: Bearer …), or a browser of the same user on the same host")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func (s *Server) allowed(r *http.Request) bool {
-	if r.Header.Get("Authorization") != "" {
-		return s.bearer(r)
-	}
-	return s.ownBrowser(r)
 }
 
 // bearer reports whether a request has the application's token.

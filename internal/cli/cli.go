@@ -85,6 +85,8 @@ type session struct {
 	out    *terminal
 	flags  []conf.Flag // options set on the command line, in order
 	config string      // --config
+
+	onSignal string // --on-signal of run
 }
 
 // root is the command with all its verbs.

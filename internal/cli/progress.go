@@ -121,7 +121,7 @@ func (p *progress) unanswered(err error) {
 }
 
 // show tells the state that snap has.
-func (p *progress) show(snap *appmaster.Snapshot, c *client) {
+func (p *progress) show(snap *appmaster.Snapshot, dashboard string) {
 	p.missed = time.Time{}
 	isNew := snap.State != p.state
 	if p.times != nil {
@@ -132,7 +132,7 @@ func (p *progress) show(snap *appmaster.Snapshot, c *client) {
 			p.times.markAt("agents registered, deployed", snap.Since)
 		}
 		if !p.silent && !p.table {
-			p.say(fmt.Sprintf("%s: dashboard %s", p.app, c.dashboard()))
+			p.say(fmt.Sprintf("%s: dashboard %s", p.app, dashboard))
 		}
 	}
 	p.state = snap.State

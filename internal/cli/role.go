@@ -37,6 +37,9 @@ func (s *session) runRole(ctx context.Context, role string) error {
 	if path == "" {
 		return usage(fmt.Errorf("HEDDLE_ROLE is set to %s but HEDDLE_APP_DIR is not", role), "these variables are set by heddle itself; unset HEDDLE_ROLE")
 	}
+	if s.env.Getenv(driverVar) == "yarn" {
+		return s.runInContainer(ctx, role, path)
+	}
 	app, err := s.openApplication(appDir{filepath.Base(path), path})
 	if err != nil {
 		return err
@@ -47,7 +50,22 @@ func (s *session) runRole(ctx context.Context, role string) error {
 	case "agent":
 		return s.runAgent(ctx, app, agent.Config{Dir: s.env.Getenv("HEDDLE_AGENT_DIR")})
 	}
+	return noRole(role)
+}
+
+func noRole(role string) error {
 	return usage(fmt.Errorf("there is no role %q: HEDDLE_ROLE is appmaster or agent", role))
+}
+
+// runInContainer plays a role in one of YARN's containers.
+func (s *session) runInContainer(ctx context.Context, role, path string) error {
+	switch role {
+	case "appmaster":
+		return s.runYARNMaster(ctx, path)
+	case "agent":
+		return s.runYARNAgent(ctx)
+	}
+	return noRole(role)
 }
 
 // deaf keeps this process from ending, until the returned function is called, by a terminal that goes away, which is the
@@ -110,12 +128,18 @@ func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Conf
 	if err != nil {
 		return err // the master has compiled it: main() differs from process to process
 	}
-	memory := c.Bytes("agent.memory") >> 20
-	agent.LimitMemory(memory)
+	if cfg.MemoryMB == 0 {
+		cfg.MemoryMB = c.Bytes("agent.memory") >> 20
+		agent.LimitMemory(cfg.MemoryMB)
+	}
 	cfg.Graph, cfg.Plan = app.job.Graph(), plan
-	cfg.Slots, cfg.MemoryMB, cfg.MilliCPU, cfg.Version = c.Int("agent.slots"), memory, milliCPU(c.Int("agent.cpu")), version()
+	cfg.Slots, cfg.MilliCPU, cfg.Version = c.Int("agent.slots"), milliCPU(c.Int("agent.cpu")), version()
+	advertise := cfg.Exchange.Advertise
 	cfg.Exchange, cfg.ExchangeTLS = exchangeConfig(c), c.Bool("exchange.tls")
 	cfg.FlushTimeout, cfg.Option, cfg.Logger = c.Duration("flush-timeout"), c.Option, app.log
+	if cfg.Exchange.Advertise == "" {
+		cfg.Exchange.Advertise = advertise
+	}
 	cfg.JoinTimeout = c.Duration("agent.register-timeout")
 	err = agent.Run(ctx, cfg)
 	if _, ok := errors.AsType[*agent.LostError](err); ok {
@@ -138,7 +162,7 @@ func exchangeConfig(c *conf.Config) netstack.Config {
 	}
 	segment := c.Bytes("exchange.segment-bytes")
 	return netstack.Config{
-		Listen:                  net.JoinHostPort(c.Text("exchange.bind"), c.Text("exchange.port")),
+		Listen:                  net.JoinHostPort(bind(c, "exchange.bind"), c.Text("exchange.port")),
 		Advertise:               c.Text("exchange.advertise"),
 		SegmentBytes:            int(segment),
 		MemorySegments:          int(c.Bytes("exchange.memory") / segment),

@@ -36,6 +36,11 @@ logs. --keep keeps it in any case. Of all that ended, the directories of the new
 		},
 	}
 	cmd.Flags().BoolVar(&f.detach, "detach", false, "start the job, print its id, and leave it to itself")
+	cmd.Flags().StringVar(&s.onSignal, "on-signal", "cancel", "what an interrupt does to an application on YARN: `cancel|detach`")
+	cmd.Flags().Func("queue", "queue to submit to, with target yarn (the same as --yarn.queue)", func(text string) error {
+		s.flags = append(s.flags, conf.Flag{Name: "yarn.queue", Text: text, Where: "--queue"})
+		return nil
+	})
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the application's directory also when the job has finished")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON to standard output when the job has ended, however it did")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
@@ -70,6 +75,9 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 	if err := enoughAgents(plan, c); err != nil {
 		return err
 	}
+	if c.Text("target") == "yarn" {
+		return s.runYARN(ctx, c, plan, text, f, times)
+	}
 	return s.runLocal(ctx, c, plan, text, f, times)
 }
 
@@ -77,10 +85,16 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 // beyond it, a typing error in a parallelism is likelier than such a host.
 const localAgents = 64
 
+// clusterAgents is how many agents a cluster is asked for at most where agents.max sets no limit.
+const clusterAgents = 10_000
+
 // mostAgents is the limit on agents of this host.
 func mostAgents(c *conf.Config) int {
 	if n := c.Int("agents.max"); n > 0 {
 		return n
+	}
+	if c.Text("target") == "yarn" {
+		return max(clusterAgents, c.Int("agents"))
 	}
 	return max(localAgents, c.Int("agents"))
 }

@@ -172,7 +172,7 @@ func (r *running) look(ctx context.Context) bool {
 	}
 	r.answered, r.misses = time.Now(), 0
 	snap.Waiting = printable(snap.Waiting)
-	r.progress.show(snap, r.client)
+	r.progress.show(snap, r.client.dashboard())
 	if r.each != nil {
 		r.each(snap)
 	}

@@ -51,6 +51,10 @@ type Config struct {
 	Credentials token.Credentials
 	Files       map[string]string // put into the secrets: name, and path of the file to be read for it
 
+	// SizeEnv makes variables that tell a container its size, which YARN may have rounded up; nil: none.
+	SizeEnv func(memoryMB int64, cores int32) map[string]string
+	// Over is called when YARN has ended this attempt: the master must end without Finish. nil: the master is told that there are no more agents.
+	Over func(error)
 	// Logs returns the last lines that a container wrote, for one that failed; nil: none are told.
 	Logs func(ctx context.Context, g book.Grant) []string
 
@@ -165,7 +169,6 @@ func (d *Driver) Start(env appmaster.DriverEnv) error {
 		s.Release(g.Container)
 	}
 	if d.cfg.MemoryMB > reg.MaxMemoryMB && reg.MaxMemoryMB > 0 {
-		d.Close()
 		return fmt.Errorf("an agent wants %d MB, and the largest container of this cluster has %d MB: lower agent.memory", d.cfg.MemoryMB, reg.MaxMemoryMB)
 	}
 	d.wg.Go(d.watch)
@@ -185,7 +188,12 @@ func (d *Driver) watch() {
 		d.over(w, "the ResourceManager has ended this attempt of the application", false)
 	}
 	d.mu.Unlock()
-	if !silent {
+	if silent {
+		return
+	}
+	if d.cfg.Over != nil {
+		d.cfg.Over(d.session.Err())
+	} else {
 		d.env.Refused(fmt.Sprintf("the session with YARN is over: %v", d.session.Err()))
 	}
 }
@@ -362,7 +370,21 @@ func (d *Driver) launch(w *worker) error {
 	creds := d.cfg.Credentials
 	creds.Secrets = append(creds.Secrets[:len(creds.Secrets):len(creds.Secrets)], token.Secret{Name: SecretName, Value: data})
 	return d.nodes.Start(d.life, nm.Launch{Container: w.grant.Container, Node: w.grant.Node, Token: w.grant.Token,
-		Command: d.cfg.Command, Env: d.cfg.Env, Resources: d.cfg.Resources, Credentials: creds})
+		Command: d.cfg.Command, Env: d.environment(w), Resources: d.cfg.Resources, Credentials: creds})
+}
+
+// environment is that of an agent's container.
+func (d *Driver) environment(w *worker) map[string]string {
+	if d.cfg.SizeEnv == nil {
+		return d.cfg.Env
+	}
+	env := d.cfg.SizeEnv(w.grant.MemoryMB, w.grant.VCores)
+	for k, v := range d.cfg.Env {
+		if _, ok := env[k]; !ok {
+			env[k] = v
+		}
+	}
+	return env
 }
 
 // bringDown ends an agent that shall go: the NodeManager sends it SIGTERM and soon SIGKILL; if that can't be reached, the
@@ -406,11 +428,20 @@ func (d *Driver) Stop(ctx context.Context) {
 	d.wg.Wait()
 }
 
-// Finish unregisters the application with its final status. It comes after Stop.
+// Finish unregisters the application with its final status. It comes after Stop, or in place of Start for an application that can't begin at all: it
+// registers then, so that YARN does not try again.
 func (d *Driver) Finish(ctx context.Context, status pb.FinalApplicationStatusProto, diagnostics string) error {
 	d.mu.Lock()
 	d.finished = true
 	d.mu.Unlock()
+	if d.session == nil {
+		s, _, err := amrm.Register(ctx, d.cfg.Master)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return s.Finish(ctx, status, diagnostics, d.cfg.Master.TrackingURL)
+	}
 	err := d.session.Finish(ctx, status, diagnostics, d.cfg.Master.TrackingURL)
 	d.Close()
 	return err
@@ -422,6 +453,9 @@ func (d *Driver) Close() {
 	d.finished = true
 	d.mu.Unlock()
 	d.end()
-	d.session.Close()
-	d.nodes.Close()
+	if d.session != nil {
+		d.session.Close()
+		d.nodes.Close()
+	}
+	d.wg.Wait()
 }

@@ -242,6 +242,20 @@ func TestTooLarge(t *testing.T) {
 	if err := d.Start(drivertest.NewWorld(t.TempDir()).Env()); err == nil || !strings.Contains(err.Error(), "agent.memory") {
 		t.Errorf("started: %v", err)
 	}
+	// It is registered, so that it can tell YARN not to try again.
+	if err := d.Finish(t.Context(), pb.FinalApplicationStatusProto_APP_FAILED, "too large"); err != nil || c.Figures().Finished.GetDiagnostics() != "too large" {
+		t.Errorf("unregistered: %v", err)
+	}
+}
+
+// TestNeverStarted unregisters an application that could not begin at all.
+func TestNeverStarted(t *testing.T) {
+	c := yarntest.New(yarntest.Options{})
+	defer c.Close()
+	d := newDriver(t, c, nil)
+	if err := d.Finish(t.Context(), pb.FinalApplicationStatusProto_APP_FAILED, "another graph"); err != nil || c.Figures().Finished.GetDiagnostics() != "another graph" {
+		t.Errorf("unregistered: %v", err)
+	}
 }
 
 func TestExclude(t *testing.T) {

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
+	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/yarnclient"
+)
+
+// hadoop is a cluster and who we are there.
+type hadoop struct {
+	// Immutable.
+	conf    *hconf.Conf
+	user    string
+	rm      *yarnclient.Client
+	staging string // directory of HDFS; "": in the user's home
+}
+
+// openHadoop reads Hadoop's configuration. It speaks to nobody.
+func (s *session) openHadoop(c *conf.Config) (*hadoop, error) {
+	getenv := func(name string) (string, bool) {
+		text := s.env.Getenv(name)
+		return text, text != ""
+	}
+	h := &hadoop{staging: c.Text("yarn.staging-dir")}
+	var err error
+	if h.user, err = s.hadoopUser(c); err != nil {
+		return nil, err
+	}
+	h.conf, err = hconf.Load(hconf.Options{Dir: c.Text("yarn.conf-dir"), Env: getenv, User: h.user, Need: []string{"core-site.xml", "yarn-site.xml"}})
+	if err != nil {
+		return nil, precondition(err, "set HADOOP_CONF_DIR, or --yarn.conf-dir, to the folder with the cluster's core-site.xml and yarn-site.xml")
+	}
+	if h.rm, err = resourceManagers(h.conf, h.user); err != nil {
+		return nil, precondition(err)
+	}
+	return h, nil
+}
+
+// hadoopUser is who we are on a cluster that believes it.
+func (s *session) hadoopUser(c *conf.Config) (string, error) {
+	for _, name := range []string{c.Text("yarn.user"), s.env.Getenv("HADOOP_USER_NAME"), s.env.Getenv("USER"), s.env.Getenv("LOGNAME")} {
+		if name != "" {
+			return name, nil
+		}
+	}
+	if os.Getuid() == 0 {
+		return "root", nil
+	}
+	return "", precondition(errors.New("cannot tell which user of the cluster you are"), "set HADOOP_USER_NAME, or --yarn.user")
+}
+
+// resourceManagers makes a client of the cluster's ResourceManagers.
+func resourceManagers(c *hconf.Conf, user string) (*yarnclient.Client, error) {
+	secure, err := c.Kerberos()
+	if err != nil {
+		return nil, err
+	}
+	if secure {
+		return nil, errors.New("this cluster demands Kerberos (hadoop.security.authentication), which this version of heddle does not speak yet")
+	}
+	rms, err := c.RMs()
+	if err != nil {
+		return nil, err
+	}
+	https, err := c.YARNOverHTTPS()
+	if err != nil {
+		return nil, err
+	}
+	var bases []string
+	for _, rm := range rms {
+		if https {
+			bases = append(bases, "https://"+rm.WebHTTPS)
+		} else {
+			bases = append(bases, "http://"+rm.Web)
+		}
+	}
+	return yarnclient.New(yarnclient.Config{Bases: bases, Auth: yarnclient.UserName(user), Timeout: 20 * time.Second, Attempts: 5})
+}
+
+// hdfs is how to connect to HDFS.
+func (h *hadoop) hdfs() (hdfs.Config, error) {
+	byName, err := h.conf.Bool("dfs.client.use.datanode.hostname", false)
+	return hdfs.Config{User: h.user, Timeout: 20 * time.Second, DatanodeHostname: byName}, err
+}
+
+// proxyHosts are those that YARN's web proxy sends from.
+func (h *hadoop) proxyHosts() []string {
+	var hosts []string
+	add := func(addr string) {
+		if host, _, err := net.SplitHostPort(addr); err == nil && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	if alone, err := h.conf.Address("yarn.web-proxy.address", 0); err == nil {
+		add(alone)
+	}
+	if rms, err := h.conf.RMs(); err == nil {
+		for _, rm := range rms {
+			add(rm.Web)
+			add(rm.WebHTTPS)
+		}
+	}
+	return hosts
+}
+
+func (h *hadoop) close() { h.rm.Close() }
+
+// hdfsError gives an error of HDFS its exit code and says what to do.
+func hdfsError(err error) error {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "SafeMode") || strings.Contains(text, "safe mode"):
+		return precondition(err, "the NameNode is in safe mode, as after a restart: wait until it has left it, or ask its administrator; hdfs dfsadmin -safemode get tells")
+	case errors.Is(err, fs.ErrPermission) || strings.Contains(text, "AccessControl"):
+		return precondition(err, "ask for a home directory in HDFS, or set --yarn.staging-dir to a directory that you may write")
+	case strings.Contains(text, "Quota"):
+		return precondition(err, "a quota of HDFS is used up: remove files, or set --yarn.staging-dir to another directory")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), strings.Contains(text, "cannot connect"), strings.Contains(text, "connection refused"),
+		strings.Contains(text, "no available namenodes"), strings.Contains(text, "i/o timeout"), strings.Contains(text, "no such host"):
+		return unreachable(err, "check fs.defaultFS of Hadoop's configuration, and that the NameNode runs")
+	}
+	return precondition(err)
+}
+
+// yarnError gives an error of the ResourceManager its exit code.
+func yarnError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*exitError](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*yarnclient.UnreachableError](err); ok {
+		return unreachable(err, "check yarn.resourcemanager.hostname or .webapp.address of Hadoop's configuration, and that the ResourceManager runs")
+	}
+	if yarnclient.IsDenied(err) {
+		return precondition(err, "the ResourceManager does not let this user do that")
+	}
+	if api, ok := errors.AsType[*yarnclient.APIError](err); ok && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound}, api.Status) {
+		return precondition(err)
+	}
+	return failed(err)
+}

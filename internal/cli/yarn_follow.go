@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/yarnclient"
+	"github.com/heddle-stream/heddle/yarnclient/yarnid"
+)
+
+// sight is what was seen of an application at one moment.
+type sight struct {
+	report   *yarnclient.App // of the ResourceManager; nil: it was not asked, or did not answer
+	reportEr error
+	snap     *appmaster.Snapshot // of the ApplicationMaster; nil: likewise
+	snapErr  error
+	page     string // where people can look
+	// cancelErr is why the job could not be cancelled before that moment; nil: it was, or nobody wanted it.
+	cancelErr error
+}
+
+// follower looks after an application on YARN: at its ApplicationMaster, by the address that this registered or else through the ResourceManager's web
+// proxy, and at the ResourceManager's report. It is used by one goroutine.
+type follower struct {
+	// Immutable.
+	h     *hadoop
+	id    yarnid.Application
+	token string        // of the application's REST API; "": not known, so that only the proxy lets us in
+	every time.Duration // between questions to the ResourceManager about an application that runs
+
+	direct, proxied *client   // nil: no address yet
+	avoid           time.Time // until when the direct way is not tried
+	asked           time.Time // when the ResourceManager answered last
+	running         bool      // it said that the application runs
+}
+
+func newFollower(h *hadoop, id yarnid.Application, token string) *follower {
+	return &follower{h: h, id: id, token: token, every: 2 * time.Second}
+}
+
+// directTimeout is how long the ApplicationMaster may take to answer until the other way is tried.
+const directTimeout = 2 * time.Second
+
+// look asks the ApplicationMaster, if it runs, and the ResourceManager, if that is due or the other does not answer.
+func (f *follower) look(ctx context.Context) sight {
+	var s sight
+	if f.running {
+		s.snap, s.snapErr = f.snapshot(ctx)
+	}
+	if s.snap == nil || isFinal(s.snap.State) || time.Since(f.asked) > f.every {
+		f.report(ctx, &s)
+	}
+	s.page = f.page()
+	return s
+}
+
+// isFinal reports whether a job in that state is over.
+func isFinal(state string) bool {
+	return state == "finished" || state == "failed" || state == "canceled"
+}
+
+// report asks the ResourceManager.
+func (f *follower) report(ctx context.Context, s *sight) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	app, err := f.h.rm.App(ctx, f.id)
+	if err != nil {
+		s.reportEr = err
+		return
+	}
+	s.report, f.asked = &app, time.Now()
+	if running := app.State == yarnclient.StateRunning; running != f.running {
+		f.running = running
+		f.close()
+		f.direct, f.proxied = nil, nil
+	}
+	if f.running && f.direct == nil && f.proxied == nil {
+		f.address(app)
+	}
+}
+
+// address notes where the ApplicationMaster is.
+func (f *follower) address(app yarnclient.App) {
+	if u, err := url.Parse(app.TrackingURL); err == nil && u.Host != "" {
+		f.proxied = clientOf(f.id.String(), "")
+		f.proxied.web = strings.TrimSuffix(app.TrackingURL, "/")
+		f.proxied.query = "?" + url.Values{"user.name": {f.h.user}, "proxyapproved": {"true"}}.Encode()
+	}
+}
+
+var errNoWay = errors.New("the ResourceManager knows no address of the ApplicationMaster")
+
+// ask asks the ApplicationMaster by the way that works.
+func (f *follower) ask(ctx context.Context, question func(context.Context, *client) error) error {
+	err := errNoWay
+	if f.direct != nil && time.Now().After(f.avoid) {
+		if err = question(ctx, f.direct); err == nil || f.proxied == nil {
+			return err
+		}
+	}
+	if f.proxied != nil {
+		perr := question(ctx, f.proxied)
+		if perr == nil {
+			f.avoid = time.Now().Add(30 * time.Second) // that way works, the other does not
+			return nil
+		}
+		err = errors.Join(err, perr)
+	}
+	return err
+}
+
+func (f *follower) snapshot(ctx context.Context) (snap *appmaster.Snapshot, err error) {
+	err = f.ask(ctx, func(ctx context.Context, c *client) (err error) {
+		snap, err = c.snapshot(ctx)
+		return err
+	})
+	return snap, err
+}
+
+// cancel asks the ApplicationMaster to cancel the job; one that can't be asked is killed by YARN.
+func (f *follower) cancel(ctx context.Context) error {
+	err := f.ask(ctx, func(ctx context.Context, c *client) error { return c.cancel(ctx) })
+	if err == nil {
+		return nil
+	}
+	return f.h.rm.Kill(ctx, f.id, "cancelled by "+f.h.user)
+}
+
+// page is where people can look.
+func (f *follower) page() string {
+	if f.proxied != nil {
+		return f.proxied.web + "/"
+	}
+	if f.direct != nil {
+		return f.direct.web + "/"
+	}
+	return ""
+}
+
+func (f *follower) close() {
+	for _, c := range []*client{f.direct, f.proxied} {
+		if c != nil {
+			c.close()
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-stream/heddle/agent"
+	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/yarnclient"
+)
+
+// Figures of a Go process in a container.
+const (
+	leastMemoryMB  = 256  // that a container needs in any case
+	mappedMB       = 1330 // of address space that a Go process maps beside its heap
+	leastHeapMB    = 400  // that shall be left where virtual memory is counted
+	containerSlack = 32   // MiB kept free below a limit of virtual memory
+)
+
+// sizes are those of an application's containers.
+type sizes struct {
+	master, agent yarnclient.Resource
+	custom        map[string]int64 // of an agent
+	ratio         float64          // of virtual memory to memory that nodes allow; 0: they do not look
+}
+
+// containerSizes chooses them: what the options say, else the smallest containers of the cluster that will do.
+func containerSizes(c *conf.Config, hc *hconf.Conf, largest yarnclient.Resource) (sizes, error) {
+	var z sizes
+	smallest, err := hc.Int("yarn.scheduler.minimum-allocation-mb", 1024)
+	if err != nil {
+		return z, err
+	}
+	checked, err := hc.Bool("yarn.nodemanager.vmem-check-enabled", true)
+	if err != nil {
+		return z, err
+	}
+	if checked {
+		if z.ratio, err = hc.Float("yarn.nodemanager.vmem-pmem-ratio", 2.1); err != nil {
+			return z, err
+		}
+	}
+	least := max(smallest, leastMemoryMB, vmemLeast(z.ratio))
+	z.master = yarnclient.Resource{MemoryMB: or(c.Bytes("appmaster.memory")>>20, least), VCores: int64(c.Int("appmaster.cpu"))}
+	z.agent = yarnclient.Resource{
+		MemoryMB: or(c.Bytes("agent.memory")>>20, max(least, c.Bytes("exchange.memory")>>20+leastMemoryMB/2)),
+		VCores:   or(int64(c.Int("agent.cpu")), min(int64(c.Int("agent.slots")), max(1, largest.VCores))),
+	}
+	if z.custom, err = customResources(c.List("agent.resources")); err != nil {
+		return z, usage(err)
+	}
+	return z, z.fit(largest)
+}
+
+// vmemLeast is the smallest container, in MB, whose limit of virtual memory leaves a Go process a heap to work with.
+func vmemLeast(ratio float64) int64 {
+	if ratio <= 0 {
+		return 0
+	}
+	return int64(math.Ceil((mappedMB+leastHeapMB)/ratio/64)) * 64
+}
+
+func or(n, otherwise int64) int64 {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// fit refuses containers that the cluster does not grant.
+func (z sizes) fit(largest yarnclient.Resource) error {
+	for _, x := range []struct {
+		what, memory, cpu string
+		r                 yarnclient.Resource
+	}{{"the ApplicationMaster", "appmaster.memory", "appmaster.cpu", z.master}, {"an agent", "agent.memory", "agent.cpu", z.agent}} {
+		if x.r.MemoryMB > largest.MemoryMB && largest.MemoryMB > 0 {
+			return precondition(fmt.Errorf("%s wants a container of %d MB, and the largest that this cluster grants has %d MB", x.what, x.r.MemoryMB, largest.MemoryMB), "lower --"+x.memory)
+		}
+		if x.r.VCores > largest.VCores && largest.VCores > 0 {
+			return precondition(fmt.Errorf("%s wants a container of %d cores, and the largest that this cluster grants has %d", x.what, x.r.VCores, largest.VCores), "lower --"+x.cpu)
+		}
+	}
+	return nil
+}
+
+// customResources reads name=amount pairs.
+func customResources(list []string) (map[string]int64, error) {
+	out := map[string]int64{}
+	for _, item := range list {
+		name, amount, ok := strings.Cut(item, "=")
+		n, err := strconv.ParseInt(strings.TrimSpace(amount), 10, 64)
+		if !ok || err != nil || n < 0 || strings.TrimSpace(name) == "" {
+			return nil, fmt.Errorf("option agent.resources: %q is not NAME=AMOUNT, such as yarn.io/gpu=1", item)
+		}
+		out[strings.TrimSpace(name)] = n
+	}
+	return out, nil
+}
+
+// resolve writes what the cluster decides into the configuration that the roles get.
+func (z sizes) resolve(c *conf.Config, plan *jobgraph.Graph) error {
+	for name, text := range map[string]string{
+		"agent.memory": fmt.Sprintf("%dMiB", z.agent.MemoryMB), "agent.cpu": fmt.Sprint(z.agent.VCores), "appmaster.memory": fmt.Sprintf("%dMiB", z.master.MemoryMB),
+	} {
+		if err := c.Set(name, text, conf.FromFlag, "target yarn"); err != nil {
+			return usage(err)
+		}
+	}
+	if given(c, "agents") {
+		return nil
+	}
+	slots := c.Int("agent.slots")
+	return c.Set("agents", fmt.Sprint(max(1, (plan.Slots()+slots-1)/slots)), conf.FromFlag, "target yarn")
+}
+
+// fitProcess keeps this process within its container: Go's heap below its memory and its virtual memory, and no more threads at work than it has cores.
+func fitProcess(memoryMB, cores int64, ratio float64) {
+	limit := memoryMB
+	if ratio > 0 {
+		limit = min(limit, vmemHeap(memoryMB, ratio, virtualMB())*10/9) // of which LimitMemory takes nine tenths
+	}
+	agent.LimitMemory(limit)
+	if os.Getenv("GOMAXPROCS") == "" && cores > 0 {
+		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), max(2, int(cores))))
+	}
+}
+
+// vmemHeap is what a limit of virtual memory leaves for a heap, in MB.
+func vmemHeap(memoryMB int64, ratio float64, mapped int64) int64 {
+	return max(16, int64(ratio*float64(memoryMB))-mapped-containerSlack)
+}
+
+// virtualMB is the virtual memory that this process has now.
+func virtualMB() int64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return mappedMB
+	}
+	pages, _, _ := strings.Cut(string(data), " ")
+	n, err := strconv.ParseInt(pages, 10, 64)
+	if err != nil {
+		return mappedMB
+	}
+	return n * int64(os.Getpagesize()) >> 20
+}

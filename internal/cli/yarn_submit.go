@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/internal/ship"
+	"github.com/heddle-stream/heddle/yarnclient"
+	"github.com/heddle-stream/heddle/yarnclient/yarnid"
+)
+
+// appType is what YARN calls applications of Heddle.
+const appType = "HEDDLE"
+
+// appSecret is the name of an application's secrets in the credentials of its master's container.
+const appSecret = "heddle.app"
+
+// submission is an application that is being submitted.
+type submission struct {
+	// Immutable.
+	s     *session
+	conf  *conf.Config
+	h     *hadoop
+	plan  *jobgraph.Graph
+	text  *jobText // nil: the program is the job
+	extra []ship.Extra
+	doing atomic.Pointer[string] // what takes a while, for people
+
+	// Of the goroutine that submits, and afterwards.
+	times *timings
+	store *ship.Store
+	fs    *hdfs.FS
+	id    yarnid.Application
+	sec   secrets
+}
+
+// say tells what takes a while.
+func (sub *submission) say(text string) { sub.doing.Store(&text) }
+
+// submit stages and submits the application. When it fails, nothing of the application is left in HDFS.
+func (sub *submission) submit(ctx context.Context) error {
+	type picked struct {
+		exe *ship.Executable
+		err error
+	}
+	pick := make(chan picked, 1)
+	go func() { // ends soon, or with ctx; it is waited for below
+		exe, err := ship.PickExecutable(ctx, ship.Pick{Path: sub.s.env.executable(), Platform: clusterPlatform, Log: sub.say})
+		pick <- picked{exe, err}
+	}()
+	var app yarnclient.NewApp
+	store, fs, err := sub.h.openStore()
+	if err == nil {
+		sub.store, sub.fs = store, fs
+		if app, err = sub.h.rm.NewApplication(ctx); err != nil {
+			err = yarnError(err)
+		}
+	}
+	program := <-pick
+	if program.exe != nil {
+		defer program.exe.Close()
+	}
+	if err != nil {
+		return err
+	}
+	if program.err != nil {
+		return precondition(program.err)
+	}
+	sub.id = app.ID
+	sub.times.mark("cluster asked")
+	if err := sub.send(ctx, app, program.exe); err != nil {
+		sub.remove()
+		return err
+	}
+	return nil
+}
+
+// clusterPlatform is what programs are built for.
+var clusterPlatform = ship.Platform{OS: "linux", Arch: "amd64"}
+
+// remove removes the application's folder, if it has one.
+func (sub *submission) remove() error {
+	if sub.store == nil || sub.id == (yarnid.Application{}) {
+		return nil
+	}
+	return sub.store.RemoveApplication(sub.id.String())
+}
+
+// close closes the connection to HDFS.
+func (sub *submission) close() {
+	if sub.fs != nil {
+		sub.fs.Close()
+	}
+}
+
+// send stages the files and submits.
+func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, exe *ship.Executable) error {
+	c := sub.conf
+	z, err := containerSizes(c, sub.h.conf, app.Max)
+	if err != nil {
+		return err
+	}
+	if err := z.resolve(c, sub.plan); err != nil {
+		return err
+	}
+	name := programName(sub.s.env.Program)
+	command := commandLine("exec ./"+name, sub.s.env.Args)
+	l := launch{User: sub.h.user, Command: command, MemoryMB: z.master.MemoryMB, VmemRatio: z.ratio}
+	files, err := applicationFiles(c, sub.h, sub.text, l)
+	if err != nil {
+		return err
+	}
+	staged, err := sub.store.StageApplication(ctx, ship.Application{ID: app.ID.String(), Name: name, Exe: exe, Files: files, Extra: sub.extra}, sub.progress)
+	if err != nil {
+		return hdfsError(err)
+	}
+	sub.times.mark("uploaded")
+	sub.say("")
+	sub.sec = secrets{Token: rand.Text(), Options: c.Secrets(), Job: sub.plan.Fingerprint}
+	secret, err := json.Marshal(sub.sec)
+	if err != nil {
+		return err
+	}
+	request := &yarnclient.Submission{
+		ID: app.ID, Name: sub.plan.Name, Type: appType, Queue: c.Text("yarn.queue"), Tags: c.List("yarn.tags"), Priority: c.Int("yarn.priority"),
+		Resource: z.master, Command: command, Env: sub.environment(staged.Resources), Resources: staged.Resources,
+		Credentials: token.Credentials{Secrets: []token.Secret{{Name: appSecret, Value: secret}}},
+		ViewACL:     c.Text("yarn.acl-view"), ModifyACL: c.Text("yarn.acl-modify"),
+		MaxAttempts: c.Int("yarn.max-attempts"), FailuresValidity: c.Duration("yarn.attempt-failures-validity"), KeepContainers: c.Bool("yarn.keep-containers"),
+		NodeLabel: c.Text("yarn.node-label"), AMNodeLabel: c.Text("yarn.node-label"), RollingLogs: c.Text("yarn.log-rolling"),
+	}
+	if err := sub.h.rm.Submit(ctx, request); err != nil {
+		return yarnError(err)
+	}
+	sub.times.mark("submitted")
+	if d := c.Duration("yarn.lifetime"); d > 0 {
+		if err := sub.h.rm.SetExpiry(ctx, app.ID, time.Now().Add(d)); err != nil {
+			err = errors.Join(yarnError(err), sub.h.rm.Kill(ctx, app.ID, "its lifetime could not be set"))
+			return fmt.Errorf("the application was killed, since its lifetime could not be set: %w", err)
+		}
+	}
+	return nil
+}
+
+// progress tells how far an upload is.
+func (sub *submission) progress(what string, done, size int64) {
+	if size > 0 {
+		sub.say(fmt.Sprintf("uploading the %s: %d%% of %.1f MB", what, done*100/size, float64(size)/1e6))
+	}
+}
+
+// Variables of a container's environment, beside those of every role.
+const (
+	driverVar    = "HEDDLE_DRIVER"           // yarn: the role runs in one of YARN's containers
+	resourcesVar = "HEDDLE_RESOURCES"        // what containers get from HDFS
+	containerVar = "HEDDLE_CONTAINER_MEMORY" // MB of an agent's container
+	coresVar     = "HEDDLE_CONTAINER_CORES"
+	vmemVar      = "HEDDLE_VMEM_RATIO"
+)
+
+// environment is that of the ApplicationMaster's container. NodeManagers pass on next to nothing of their own, and the client's own is not
+// the cluster's business but for what speaks of Go's run time, time and telemetry.
+func (sub *submission) environment(resources []yarnclient.LocalResource) map[string]string {
+	env := handedOn(sub.s.env.Environ)
+	env["HEDDLE_ROLE"], env["HEDDLE_APP_DIR"], env[driverVar], env[resourcesVar] = "appmaster", "$PWD", "yarn", ship.EncodeResources(resources)
+	return env
+}
+
+// handedOn are the variables of an environment that are for every role on a cluster.
+func handedOn(environ []string) map[string]string {
+	env := map[string]string{}
+	for _, line := range environ {
+		name, text, _ := strings.Cut(line, "=")
+		if name == "TZ" || name == "GODEBUG" || strings.HasPrefix(name, "OTEL_") {
+			env[name] = shellText(text)
+		}
+	}
+	return env
+}
