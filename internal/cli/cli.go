@@ -66,6 +66,7 @@ func Main(ctx context.Context, env Env, job *heddle.Job) int {
 	if env.Getenv(bench.RoleEnv) != "" {
 		return s.report(bench.ExchangePeer(ctx))
 	}
+	registerHDFS(s.hdfsOfHost)
 	if role := env.Getenv("HEDDLE_ROLE"); role != "" {
 		return s.report(s.runRole(ctx, role))
 	}

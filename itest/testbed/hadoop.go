@@ -21,6 +21,7 @@ import (
 // HadoopOptions say what a cluster is to be like.
 type HadoopOptions struct {
 	NodeManagers int               // 0: 2
+	OnlyHDFS     bool              // NameNode and DataNode alone
 	HA           bool              // two ResourceManagers, of which one is active, and a ZooKeeper
 	YARN         map[string]string // properties of yarn-site.xml beside the usual
 	HDFS         map[string]string // of hdfs-site.xml
@@ -81,6 +82,10 @@ func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
 	}
 	h := &Hadoop{bed: b, lib: lib, dir: b.Dir("hadoop"), daemons: map[string]*daemon{}, kdc: opt.KDC, http: http.Client{Timeout: 10 * time.Second}}
 	h.configure(t, opt)
+	if opt.OnlyHDFS {
+		maps.DeleteFunc(h.daemons, func(name string, _ *daemon) bool { return name != NameNode && name != DataNode })
+		h.Nodes = nil
+	}
 	h.format()
 	t.Cleanup(h.stop)
 	if opt.HA {
