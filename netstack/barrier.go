@@ -169,7 +169,7 @@ func (p *Partition) recheck(v *view) {
 		r = p.subs[v.sub].readyLocked()
 	}
 	p.mu.Unlock()
-	r.notify()
+	r.notify(false)
 }
 
 // Overdraft is TryGet for a producer in the midst of a record, which cannot stop there: beyond its limits, it may have up to

@@ -31,14 +31,16 @@ type batch struct {
 	frames  int
 	sums    bool // frames get checksums
 
-	vec net.Buffers // bufs, as consumed by a write
+	vec   net.Buffers // bufs, as consumed by a write
+	began bool        // a write without waiting left vec, and first of its first piece
+	first []byte
 }
 
 func (b *batch) reset() {
 	clear(b.sent)
 	clear(b.bufs)
 	b.bufs, b.sent, b.segs, b.scratch = b.bufs[:0], b.sent[:0], b.segs[:0], b.scratch[:0]
-	b.mark, b.bytes, b.frames = 0, 0, 0
+	b.mark, b.bytes, b.frames, b.began, b.first = 0, 0, 0, false, nil
 }
 
 func (b *batch) full() bool { return b.frames >= maxBatchFrames || b.bytes >= maxBatchBytes }
@@ -77,11 +79,15 @@ func (b *batch) seal() {
 
 // write sends everything. A plain connection takes it as one vectored write.
 func (b *batch) write(nc net.Conn) error {
-	b.seal()
-	if len(b.bufs) == 0 {
+	if b.began {
+		b.vec[0] = b.first
+	} else {
+		b.seal()
+		b.vec = b.bufs
+	}
+	if len(b.vec) == 0 {
 		return nil
 	}
-	b.vec = b.bufs
 	_, err := b.vec.WriteTo(nc)
 	return err
 }

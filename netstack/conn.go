@@ -33,9 +33,11 @@ type conn struct {
 	traces   bool          // both ends take trace frames, and tell their clock
 	cork     *cork         // under TLS, else nil
 	wake     chan struct{} // 1 slot: the write loop has something to do
+	try      tryWriter     // nil: only the write loop writes
 
 	written atomic.Uint64 // bytes
 
+	out      batch        // owned by the write loop or, while direct, by who set that
 	arriving *arrivingHop // the read loop's: the trace frame that was the last one, or nil
 
 	// Guarded by mu.
@@ -43,14 +45,17 @@ type conn struct {
 	control  []byte // whole frames to send
 	grants   []wire.Grant
 	ready    queue[*view]
-	parked   bool // the write loop waits for wake
+	parked   bool // the write loop waits for wake, and nothing is to be written
+	direct   bool // another goroutine writes
+	unsent   bool // it has left a rest in out
 	closing  bool // send what is there, then Goodbye
 	err      error
 	channels map[uint32]*channel // if dialed
 	views    map[uint32]*view    // if not
 	lastID   uint32
 
-	peerClock clockEstimate // of the peer
+	wroteDirect time.Duration // since the stack began: when direct was set last
+	peerClock   clockEstimate // of the peer
 
 	// Owned by the stack's watch loop.
 	watch connWatch
@@ -81,7 +86,9 @@ func newConn(s *Stack, nc net.Conn, rd *frameReader, dialed bool, peer string) *
 func (c *conn) seal(under *cork) {
 	if c.cork = under; under != nil {
 		under.tighten()
+		return
 	}
+	c.try = newTryWriter(c.nc)
 }
 
 // flush sends what a cork has gathered.
@@ -141,14 +148,6 @@ func (c *conn) wakeWriter() {
 	}
 }
 
-// enqueue enters a view that can be served.
-func (c *conn) enqueue(v *view) {
-	if c.lock() {
-		c.ready.push(v)
-		c.unlock()
-	}
-}
-
 // grant queues credit for a channel.
 func (c *conn) grant(id uint32, n int) {
 	if c.lock() {
@@ -172,6 +171,11 @@ func (c *conn) next(b *batch) (done bool) {
 // gather is next that, instead of waiting, reports that there is nothing and that wake will tell.
 func (c *conn) gather(b *batch) (done, ok bool) {
 	c.mu.Lock()
+	if c.direct || c.unsent {
+		ok, c.unsent = !c.direct, c.unsent && c.direct
+		c.mu.Unlock()
+		return false, ok
+	}
 	if c.err == nil && !c.closing && len(c.control)+len(c.grants)+c.ready.len() == 0 {
 		c.parked = true
 		c.mu.Unlock()
@@ -210,18 +214,22 @@ func (c *conn) send(b *batch) error {
 	if err == nil {
 		err = c.flush()
 	}
+	c.sent(b)
+	return err
+}
+
+// sent gives back what was in a batch that was written, or lost.
+func (c *conn) sent(b *batch) {
 	c.stack.pool.Put(b.segs...)
 	written(b.sent)
 	c.written.Add(uint64(b.bytes))
 	b.reset()
-	return err
 }
 
 func (c *conn) writeLoop() {
-	b := batch{sums: c.rd.sums}
 	for {
-		done := c.next(&b)
-		err := c.send(&b)
+		done := c.next(&c.out)
+		err := c.send(&c.out)
 		switch {
 		case err != nil:
 			c.fail(fmt.Errorf("write: %w", err))

@@ -141,6 +141,7 @@ func (s *Stack) welcome(nc net.Conn) (*conn, error) {
 func (c *conn) agree(mine, theirs wire.Greeting) {
 	c.traces = mine.Features&theirs.Features&wire.Traces != 0
 	c.rd.sums = mine.Features&theirs.Features&wire.Checksums != 0
+	c.out.sums = c.rd.sums
 	c.version = min(mine.MaxVersion, theirs.MaxVersion)
 	if !c.dialed && theirs.Features&takes[c.stack.cfg.Compression] != 0 {
 		c.compress = c.stack.cfg.Compression

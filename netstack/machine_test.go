@@ -75,8 +75,8 @@ type end struct {
 	in     []byte // unread
 	parts  []byte // written to this end, and not yet a whole frame
 	frames []sentFrame
-	batch  batch
-	loaded bool // batch was gathered and is to be written
+	rnd    *rand.Rand
+	loaded bool // a batch was gathered and is to be written
 	asleep bool // gather found nothing and wake was not heard since
 	closed bool
 }
@@ -108,6 +108,16 @@ func (e *end) Write(b []byte) (int, error) {
 	fs, e.peer.parts = parseFrames(append(e.peer.parts, b...))
 	e.peer.frames = append(e.peer.frames, fs...)
 	return len(b), nil
+}
+
+// tryWrite takes some of b, or all.
+func (e *end) tryWrite(b []byte) int {
+	n := len(b)
+	if e.rnd.IntN(2) == 0 {
+		n = e.rnd.IntN(len(b) + 1)
+	}
+	n, _ = e.Write(b[:n])
+	return n
 }
 
 // parseFrames reads what whole frames b has.
@@ -215,7 +225,7 @@ func newMachine(t *testing.T, cfg Config, seed uint64) *machine {
 // connect makes a connection, as if its handshake were done.
 func (m *machine) connect(index uint32) {
 	l := &link{index: index}
-	c, p := &end{}, &end{}
+	c, p := &end{rnd: m.rnd}, &end{rnd: m.rnd}
 	c.peer, p.peer = p, c
 	l.ends = [2]*end{c, p}
 	c.conn = newConn(m.b, c, &frameReader{nc: c, maxData: 1024}, true, "a")
@@ -223,8 +233,9 @@ func (m *machine) connect(index uint32) {
 	c.conn.key = connKey{m.a.Addr(), index}
 	p.conn.compress = m.cfg.Compression
 	c.conn.traces, p.conn.traces = true, true
+	p.conn.try = p
 	for _, e := range l.ends {
-		e.conn.rd.sums, e.batch.sums = m.cfg.Checksum, m.cfg.Checksum
+		e.conn.rd.sums, e.conn.out.sums = m.cfg.Checksum, m.cfg.Checksum
 	}
 	m.b.dials.mu.Lock()
 	m.b.dials.entries[c.conn.key] = &dialEntry{conn: c.conn}
@@ -313,6 +324,9 @@ func (m *machine) any() {
 }
 
 func (m *machine) produce(g *group) {
+	for _, l := range m.links { // by chance, not by the clock
+		l.ends[1].conn.wroteDirect = time.Hour * time.Duration(m.rnd.IntN(3)-1)
+	}
 	i, sub := m.rnd.IntN(len(g.parts)), m.rnd.IntN(len(g.gates))
 	mp := g.parts[i]
 	mc := &g.gates[sub].chans[i]
@@ -413,7 +427,7 @@ func (m *machine) write(l *link, e *end) {
 	}
 	if e.loaded {
 		e.loaded = false
-		if err := e.conn.send(&e.batch); err != nil {
+		if err := e.conn.send(&e.conn.out); err != nil {
 			m.t.Fatalf("step %d: write: %v", m.step, err)
 		}
 		return
@@ -426,7 +440,7 @@ func (m *machine) write(l *link, e *end) {
 	if e.asleep {
 		return
 	}
-	_, e.loaded = e.conn.gather(&e.batch)
+	_, e.loaded = e.conn.gather(&e.conn.out)
 	e.asleep = !e.loaded
 }
 
@@ -633,7 +647,7 @@ func (m *machine) cut(l *link) {
 	l.dead = true
 	for _, e := range l.ends {
 		e.closed = true
-		e.conn.send(&e.batch) // fails, and gives its segments back
+		e.conn.send(&e.conn.out) // fails, and gives its segments back
 		e.conn.fail(io.ErrUnexpectedEOF)
 	}
 	for i := range m.links {
@@ -663,7 +677,7 @@ func (m *machine) check() {
 	}
 	for _, l := range m.links {
 		for _, e := range l.ends {
-			if c := e.conn; e.asleep && len(c.wake) == 0 && len(c.control)+len(c.grants)+c.ready.len() > 0 {
+			if c := e.conn; e.asleep && len(c.wake) == 0 && (c.unsent || len(c.control)+len(c.grants)+c.ready.len() > 0) {
 				m.t.Fatalf("step %d: a write loop sleeps with work", m.step)
 			}
 		}
@@ -740,14 +754,20 @@ func (m *machine) checkCredit(p *Partition, mg *modelGate, ch *channel) {
 
 // pending is the frames that were gathered at e and not yet written.
 func pending(e *end) []sentFrame {
-	if !e.loaded {
+	out := &e.conn.out
+	var all []byte
+	pieces := out.bufs
+	switch {
+	case out.began: // some of it has gone
+		all = append(append(all, e.peer.parts...), out.first...)
+		pieces = out.vec[1:]
+	case !e.loaded:
 		return nil
 	}
-	var all []byte
-	for _, b := range e.batch.bufs {
+	for _, b := range pieces {
 		all = append(all, b...)
 	}
-	fs, rest := parseFrames(append(all, e.batch.scratch[e.batch.mark:]...))
+	fs, rest := parseFrames(append(all, out.scratch[out.mark:]...))
 	if len(rest) > 0 {
 		panic("a batch ends within a frame")
 	}

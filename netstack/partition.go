@@ -217,7 +217,7 @@ func (p *Partition) put(sub int, seg *bufpool.Segment, n int, nt *noted) error {
 	}
 	v := s.readyLocked()
 	p.mu.Unlock()
-	v.notify()
+	v.notify(n <= directMost)
 	return nil
 }
 
@@ -276,7 +276,7 @@ func (p *Partition) send(sub int, payload []byte, flags uint8, see func(*subpart
 	}
 	v := s.readyLocked()
 	p.mu.Unlock()
-	v.notify()
+	v.notify(true)
 	return nil
 }
 

@@ -25,6 +25,15 @@ func setUserTimeout(fd uintptr, d time.Duration) error {
 	return syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(d.Milliseconds()))
 }
 
+// writeOnce writes to a socket that doesn't block and returns how many bytes it took.
+func writeOnce(fd uintptr, b []byte) int {
+	n, err := syscall.Write(int(fd), b)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // setBacklog changes how many connections wait to be accepted; 0 leaves the system's figure.
 func setBacklog(l net.Listener, n int) error {
 	t, ok := l.(*net.TCPListener)

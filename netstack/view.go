@@ -54,14 +54,14 @@ func (v *view) servableLocked(s *subpartition) bool {
 	return v.local != nil || s.queue.at(0).seg == nil || v.window.Credit() > 0 || s.told == 0
 }
 
-// notify enters v into the ready list of whoever serves it. v may be nil.
-func (v *view) notify() {
+// notify enters v into the ready list of whoever serves it. v may be nil. direct: the caller may write what v has.
+func (v *view) notify(direct bool) {
 	switch {
 	case v == nil:
 	case v.local != nil:
 		v.local.gate.localReady(v.local)
 	default:
-		v.conn.enqueue(v)
+		v.conn.enqueue(v, direct)
 	}
 }
 
@@ -110,7 +110,7 @@ func (p *Partition) attach(v *view) {
 	}
 	r := s.readyLocked()
 	p.mu.Unlock()
-	r.notify()
+	r.notify(false)
 }
 
 // addCredit enters credit from the consumer.
@@ -129,7 +129,7 @@ func (p *Partition) addCredit(v *view, n uint32) error {
 	}
 	r := p.subs[v.sub].readyLocked()
 	p.mu.Unlock()
-	r.notify()
+	r.notify(false)
 	return nil
 }
 
