@@ -127,7 +127,7 @@ func (h *handshake) sasl(ctx context.Context, auths []Authenticator, allowed []s
 	default:
 		return nil, nil, &AuthError{h.addr, fmt.Errorf("the server began with %v", m.GetState())}
 	}
-	a, offer, err := choose(auths, m.Auths)
+	a, offer, err := choose(serving(auths, h.addr), m.Auths)
 	if err != nil {
 		return nil, nil, &AuthError{h.addr, err}
 	}
@@ -180,6 +180,17 @@ func (h *handshake) exchange(ex Exchange) (Layer, error) {
 	return nil, &AuthError{h.addr, errors.New("the server does not come to an end")}
 }
 
+// serving leaves out those that have no proof for a server.
+func serving(auths []Authenticator, addr string) []Authenticator {
+	var out []Authenticator
+	for _, a := range auths {
+		if c, ok := a.(Choosy); !ok || c.Serves(addr) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
 // choose takes the server's first offer that we can serve.
 func choose(auths []Authenticator, offers []*pb.RpcSaslProto_SaslAuth) (Authenticator, *pb.RpcSaslProto_SaslAuth, error) {
 	var names []string
@@ -201,6 +212,9 @@ func choose(auths []Authenticator, offers []*pb.RpcSaslProto_SaslAuth) (Authenti
 	var have []string
 	for _, a := range auths {
 		have = append(have, a.Method())
+	}
+	if len(have) == 0 {
+		have = []string{"nothing for it"}
 	}
 	return nil, nil, fmt.Errorf("the server offers %s, and we have %s", strings.Join(names, ", "), strings.Join(have, ", "))
 }
