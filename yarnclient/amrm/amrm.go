@@ -231,6 +231,7 @@ func (s *Session) register(ctx context.Context) (Registration, error) {
 
 var (
 	alreadyRegistered = regexp.MustCompile(`(?i)already registered`)
+	constraints       = regexp.MustCompile(`(?i)placement constraint|constraint handler|SchedulingRequest`)
 	expectedResponse  = regexp.MustCompile(`expect responseId to be (-?\d+)`)
 )
 

@@ -126,13 +126,34 @@ func (s *Session) failed(ctx context.Context, err error) error {
 	case hrpc.ClassInvalidRelease:
 		s.log.Error("the ResourceManager refused to take containers back", "err", err)
 		s.with(func(b *book.Book) { b.RefusedRelease() })
-	default:
-		s.log.Warn("a heartbeat to the ResourceManager failed, trying again", "err", err)
-		if !sleep(ctx, s.cfg.Busy) {
-			return ctx.Err()
+	case hrpc.ClassYarn:
+		if !constraints.MatchString(err.Error()) || !s.refusedConstraints(err) {
+			return s.again(ctx, err)
 		}
+	default:
+		return s.again(ctx, err)
 	}
 	return nil
+}
+
+// again waits a moment before a heartbeat that failed is sent again.
+func (s *Session) again(ctx context.Context, err error) error {
+	s.log.Warn("a heartbeat to the ResourceManager failed, trying again", "err", err)
+	if !sleep(ctx, s.cfg.Busy) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// refusedConstraints makes the book keep by itself what the scheduler would not. It reports whether that was the heartbeat's fault.
+func (s *Session) refusedConstraints(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	had := s.book.RefusedConstraints()
+	if had {
+		s.log.Info("the scheduler takes no placement constraints: keeping agents apart without", "err", err)
+	}
+	return had
 }
 
 func (s *Session) with(f func(*book.Book)) {
@@ -196,7 +217,7 @@ func (s *Session) unregister(ctx context.Context, req *pb.FinishApplicationMaste
 
 // hear queues an outcome for the teller.
 func (s *Session) hear(o book.Outcome) {
-	if len(o.Granted)+len(o.Kept)+len(o.Surplus)+len(o.Completed)+len(o.Nodes)+len(o.Preempt)+len(o.Updated)+len(o.Refused) == 0 && !o.Shutdown {
+	if len(o.Granted)+len(o.Kept)+len(o.Surplus)+len(o.Crowded)+len(o.Completed)+len(o.Nodes)+len(o.Preempt)+len(o.Wishes)+len(o.Updated)+len(o.Refused) == 0 && !o.Shutdown {
 		return
 	}
 	s.mu.Lock()

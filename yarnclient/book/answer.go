@@ -11,6 +11,9 @@ import (
 
 // Answer takes the answer to the last Request.
 func (b *Book) Answer(r *pb.AllocateResponseProto) Outcome {
+	if n := int(r.GetNumClusterNodes()); n > 0 {
+		b.cluster = n
+	}
 	for _, k := range b.flightAsks {
 		b.forgetIfNone(k)
 	}
@@ -29,6 +32,7 @@ func (b *Book) Answer(r *pb.AllocateResponseProto) Outcome {
 			out.NewToken = &t
 		}
 	}
+	b.count()
 	for _, c := range r.GetAllocatedContainers() {
 		b.grant(c, &out)
 	}
@@ -47,11 +51,15 @@ func (b *Book) Answer(r *pb.AllocateResponseProto) Outcome {
 	for _, c := range r.GetPreempt().GetContract().GetContainer() {
 		out.Preempt = append(out.Preempt, Preempted{yarnid.ContainerOf(c.GetId()), false})
 	}
+	for _, w := range r.GetPreempt().GetContract().GetResource() {
+		each := w.GetResource().GetCapability()
+		out.Wishes = append(out.Wishes, Wish{each.GetMemory(), each.GetVirtualCores(), int(w.GetResource().GetNumContainers())})
+	}
 	return out
 }
 
 // landed forgets what was in flight.
-func (b *Book) landed() { b.flight, b.flightAsks, b.flightReleases = nil, nil, nil }
+func (b *Book) landed() { b.flight, b.flightAsks, b.flightReleases, b.flightTold = nil, nil, nil, nil }
 
 func (b *Book) takeNMTokens(ts []*pb.NMTokenProto) {
 	for _, t := range ts {
@@ -84,12 +92,23 @@ func (b *Book) grant(c *pb.ContainerProto, out *Outcome) {
 	if _, known := b.live[g.Container]; known || b.ended[g.Container] {
 		return
 	}
-	b.live[g.Container] = g.Key
 	a := b.asks[g.Key]
-	if a == nil || a.Count == 0 {
+	host := hostOf(g.Node)
+	crowded := a != nil && a.Count > 0 && b.full(a, host)
+	b.live[g.Container] = where{g.Key, host}
+	switch {
+	case a == nil || a.Count == 0:
 		out.Surplus = append(out.Surplus, g.Container)
 		b.Release(g.Container)
 		return
+	case crowded:
+		out.Crowded = append(out.Crowded, g.Container)
+		b.Release(g.Container)
+		b.dirty[g.Key] = true // the ResourceManager counts it as served
+		return
+	}
+	if b.hungry[g.Key] <= patience { // once given up, spreading stays so until the ask changes
+		delete(b.hungry, g.Key)
 	}
 	a.Count--
 	b.forgetIfNone(g.Key)
@@ -113,7 +132,7 @@ func (b *Book) keep(c *pb.ContainerProto, out *Outcome) {
 	if _, known := b.live[g.Container]; known || b.ended[g.Container] {
 		return
 	}
-	b.live[g.Container] = g.Key
+	b.live[g.Container] = where{g.Key, hostOf(g.Node)}
 	out.Kept = append(out.Kept, g)
 }
 
@@ -168,11 +187,7 @@ func (b *Book) Resync() {
 		b.toRelease = append(b.toRelease, c)
 	}
 	slices.SortFunc(b.toRelease, func(x, y yarnid.Container) int { return int(min(max(x.Number-y.Number, -1), 1)) })
-	b.blackAdd, b.blackRemove = nil, nil
-	for h := range b.black {
-		b.blackAdd = append(b.blackAdd, h)
-	}
-	slices.Sort(b.blackAdd)
+	b.told = map[string]bool{}
 }
 
 // ExpectResponse sets the response number that the ResourceManager said it expects, and drops what was in flight into the next message.
@@ -189,11 +204,8 @@ func (b *Book) unsend() {
 		}
 	}
 	b.toRelease = append(b.flightReleases, b.toRelease...)
-	if bl := b.flight.GetBlacklistRequest(); bl != nil {
-		add := slices.Clone(bl.BlacklistAdditions)
-		remove := slices.Clone(bl.BlacklistRemovals)
-		b.blackAdd = slices.DeleteFunc(append(add, b.blackAdd...), func(h string) bool { return !b.black[h] })
-		b.blackRemove = slices.DeleteFunc(append(remove, b.blackRemove...), func(h string) bool { return b.black[h] })
+	if b.flight != nil {
+		b.told = b.flightTold
 	}
 	b.landed()
 }
@@ -230,5 +242,14 @@ func (b *Book) RefusedRelease() {
 // RefusedBlacklist says that the ResourceManager refused the last Request for its blacklist, which is dropped.
 func (b *Book) RefusedBlacklist() {
 	b.unsend()
-	b.black, b.blackAdd, b.blackRemove = map[string]bool{}, nil, nil
+	b.noBlack, b.told = true, map[string]bool{}
+}
+
+// RefusedConstraints says that the ResourceManager's scheduler takes no placement constraints. Asks go without from now on, and the Book keeps PerNode by
+// itself. It reports whether there were any.
+func (b *Book) RefusedConstraints() bool {
+	had := len(b.flight.GetSchedulingRequests()) > 0
+	b.unsend()
+	b.refusesC = b.refusesC || had
+	return had
 }

@@ -29,6 +29,11 @@ type Ask struct {
 	Nodes    []string         // preferred hosts
 	Racks    []string         // of the preferred hosts, or preferred by themselves
 	Strict   bool             // nowhere but on the preferred hosts and racks
+	PerNode  int              // most containers of the key on one host; 0: any number
+	Spread   bool             // over as many hosts as there are, as long as that does not hold grants up
+	// Constrain leaves PerNode to the scheduler, by a placement constraint. It needs a scheduler that takes those; one that
+	// refuses is not asked so again. Preferred hosts and racks can't be had with it.
+	Constrain bool
 }
 
 // Grant is a container that the ResourceManager gave.
@@ -63,14 +68,23 @@ type Preempted struct {
 	Strict    bool // it will be taken; else giving back others of the same size would do
 }
 
+// Wish is resources that the ResourceManager wants back, whichever containers they are in.
+type Wish struct {
+	MemoryMB int64
+	VCores   int32
+	Count    int
+}
+
 // Outcome is what a heartbeat's answer brings.
 type Outcome struct {
-	Granted   []Grant // that were wanted
-	Kept      []Grant // of earlier attempts; their tokens are empty
-	Surplus   []yarnid.Container
+	Granted   []Grant            // that were wanted
+	Kept      []Grant            // of earlier attempts; their tokens are empty
+	Surplus   []yarnid.Container // that nobody asked for; they go back
+	Crowded   []yarnid.Container // on hosts that had their most already; they go back and are asked for again
 	Completed []Done
 	Nodes     []Node
 	Preempt   []Preempted
+	Wishes    []Wish // what would do instead of containers of Preempt that are not strict
 	Updated   []*pb.UpdatedContainerProto
 	Refused   []*pb.RejectedSchedulingRequestProto
 	NewToken  *token.Token // replaces the master's own
@@ -96,22 +110,33 @@ type Book struct {
 	named map[Key]map[string]bool // resource names that were asked for under a key, apart from "*"
 	alone bool                    // asks are sent one a heartbeat, since one of several is bad
 
-	live     map[yarnid.Container]Key // granted and not completed
-	recent   []yarnid.Container       // completed lately, a ring
+	live     map[yarnid.Container]where // granted and not completed
+	recent   []yarnid.Container         // completed lately, a ring
 	recentAt int
 	ended    map[yarnid.Container]bool // the elements of recent
 
 	toRelease []yarnid.Container        // not sent yet
 	releasing map[yarnid.Container]bool // released and not completed
 
-	black          map[string]bool
-	blackAdd       []string
-	blackRemove    []string
+	black    map[string]bool // hosts that the master excludes
+	told     map[string]bool // hosts that the ResourceManager was told to exclude, or is in the message in flight
+	noBlack  bool            // it does not take a blacklist
+	cluster  int             // nodes; 0: not known
+	hungry   map[Key]int     // heartbeats since the last grant, or since the ask changed, while something is wanted
+	refusesC bool            // the scheduler does not take placement constraints
+
 	nmTokens       map[string]token.Token
 	amrm           token.Token
 	flight         *pb.AllocateRequestProto // sent and not answered
 	flightAsks     []Key
 	flightReleases []yarnid.Container
+	flightTold     map[string]bool // told before the message in flight
+}
+
+// where is a container's key and host.
+type where struct {
+	key  Key
+	host string
 }
 
 // remembered is how many completed containers are known as such, so that a completion told twice is reported once.
@@ -121,8 +146,8 @@ const remembered = 4096
 func New(amrm token.Token) *Book {
 	return &Book{
 		asks: map[Key]*Ask{}, dirty: map[Key]bool{}, named: map[Key]map[string]bool{},
-		live: map[yarnid.Container]Key{}, ended: map[yarnid.Container]bool{}, releasing: map[yarnid.Container]bool{},
-		black: map[string]bool{}, nmTokens: map[string]token.Token{}, amrm: amrm,
+		live: map[yarnid.Container]where{}, ended: map[yarnid.Container]bool{}, releasing: map[yarnid.Container]bool{},
+		black: map[string]bool{}, told: map[string]bool{}, hungry: map[Key]int{}, nmTokens: map[string]token.Token{}, amrm: amrm,
 	}
 }
 
@@ -135,10 +160,12 @@ func (b *Book) Want(a Ask) {
 	}
 	b.asks[a.Key] = &a
 	b.dirty[a.Key] = true
+	delete(b.hungry, a.Key)
 }
 
 func same(a, b Ask) bool {
 	return a.Count == b.Count && a.MemoryMB == b.MemoryMB && a.VCores == b.VCores && a.Label == b.Label && a.Strict == b.Strict &&
+		a.PerNode == b.PerNode && a.Spread == b.Spread && a.Constrain == b.Constrain &&
 		maps.Equal(a.Custom, b.Custom) && slices.Equal(a.Nodes, b.Nodes) && slices.Equal(a.Racks, b.Racks)
 }
 
@@ -162,7 +189,7 @@ func (b *Book) Pending() bool {
 
 // Unsent reports whether the next heartbeat has something to say.
 func (b *Book) Unsent() bool {
-	return len(b.dirty)+len(b.toRelease)+len(b.blackAdd)+len(b.blackRemove) > 0
+	return len(b.dirty)+len(b.toRelease) > 0 || !maps.Equal(b.told, b.excluded())
 }
 
 // Live is how many containers are granted and not completed, those to be given back among them.
@@ -179,23 +206,10 @@ func (b *Book) Release(c yarnid.Container) {
 
 // Blacklist sets the hosts to get no containers on.
 func (b *Book) Blacklist(hosts []string) {
-	next := map[string]bool{}
+	b.black = map[string]bool{}
 	for _, h := range hosts {
-		next[h] = true
-		if !b.black[h] {
-			b.blackAdd = append(b.blackAdd, h)
-		}
+		b.black[h] = true
 	}
-	for h := range b.black {
-		if !next[h] {
-			b.blackRemove = append(b.blackRemove, h)
-		}
-	}
-	b.blackAdd = slices.DeleteFunc(b.blackAdd, func(h string) bool { return !next[h] })
-	b.blackRemove = slices.DeleteFunc(b.blackRemove, func(h string) bool { return next[h] })
-	slices.Sort(b.blackAdd)
-	slices.Sort(b.blackRemove)
-	b.black = next
 }
 
 // Progress sets what part of the work is done, from 0 to 1.
@@ -218,7 +232,11 @@ func (b *Book) Request() *pb.AllocateRequestProto {
 	r := &pb.AllocateRequestProto{ResponseId: proto.Int32(b.response), Progress: proto.Float32(b.progress), TrackingUrl: b.tracking}
 	b.flightAsks = nil
 	for _, k := range slices.SortedFunc(maps.Keys(b.dirty), compareKeys) {
-		r.Ask = append(r.Ask, b.requests(k)...)
+		if a := b.asks[k]; b.constrained(a) {
+			r.SchedulingRequests = append(r.SchedulingRequests, constrainedRequest(a))
+		} else {
+			r.Ask = append(r.Ask, b.requests(k)...)
+		}
 		b.flightAsks = append(b.flightAsks, k)
 		delete(b.dirty, k)
 		if b.alone {
@@ -230,9 +248,10 @@ func (b *Book) Request() *pb.AllocateRequestProto {
 		r.Release = append(r.Release, c.Proto())
 	}
 	b.flightReleases, b.toRelease = b.toRelease, nil
-	if len(b.blackAdd)+len(b.blackRemove) > 0 {
-		r.BlacklistRequest = &pb.ResourceBlacklistRequestProto{BlacklistAdditions: b.blackAdd, BlacklistRemovals: b.blackRemove}
-		b.blackAdd, b.blackRemove = nil, nil
+	b.flightTold = b.told
+	b.told = b.excluded()
+	if add, remove := without(b.told, b.flightTold), without(b.flightTold, b.told); len(add)+len(remove) > 0 {
+		r.BlacklistRequest = &pb.ResourceBlacklistRequestProto{BlacklistAdditions: add, BlacklistRemovals: remove}
 	}
 	b.flight = r
 	return r
@@ -245,12 +264,7 @@ func compareKeys(x, y Key) int {
 // requests returns what is to be said about a key: its total, its preferred hosts and racks, and zero for those no longer preferred.
 func (b *Book) requests(k Key) []*pb.ResourceRequestProto {
 	a := b.asks[k]
-	capability := &pb.ResourceProto{Memory: &a.MemoryMB, VirtualCores: &a.VCores}
-	for _, name := range slices.Sorted(maps.Keys(a.Custom)) {
-		v := a.Custom[name]
-		capability.ResourceValueMap = append(capability.ResourceValueMap,
-			&pb.ResourceInformationProto{Key: &name, Value: &v, Type: pb.ResourceTypesProto_COUNTABLE.Enum()})
-	}
+	capability := a.capability()
 	one := func(name string, n int, relax bool) *pb.ResourceRequestProto {
 		r := &pb.ResourceRequestProto{
 			Priority: &pb.PriorityProto{Priority: proto.Int32(k.Priority)}, ResourceName: &name, Capability: capability,
@@ -280,4 +294,14 @@ func (b *Book) requests(k Key) []*pb.ResourceRequestProto {
 	out = append(out, one("*", a.Count, !a.Strict))
 	b.named[k] = now
 	return out
+}
+
+// capability is what each container of an ask has.
+func (a *Ask) capability() *pb.ResourceProto {
+	p := &pb.ResourceProto{Memory: &a.MemoryMB, VirtualCores: &a.VCores}
+	for _, name := range slices.Sorted(maps.Keys(a.Custom)) {
+		v := a.Custom[name]
+		p.ResourceValueMap = append(p.ResourceValueMap, &pb.ResourceInformationProto{Key: &name, Value: &v, Type: pb.ResourceTypesProto_COUNTABLE.Enum()})
+	}
+	return p
 }

@@ -394,3 +394,111 @@ func TestModel(t *testing.T) {
 		}
 	})
 }
+
+// on is a grant on a host.
+func on(k Key, n int64, host string) *pb.ContainerProto {
+	c := granted(k, n)
+	c.NodeId.Host = &host
+	return c
+}
+
+func grantAll(b *Book, nodes int, cs ...*pb.ContainerProto) Outcome {
+	b.Request()
+	return b.Answer(&pb.AllocateResponseProto{AllocatedContainers: cs, NumClusterNodes: proto.Int32(int32(nodes))})
+}
+
+// TestPerNode keeps to the most of a host: what comes beyond goes back and is asked for again, and full hosts are excluded as long as something is wanted.
+func TestPerNode(t *testing.T) {
+	b := New(token.Token{})
+	b.Blacklist([]string{"bad"})
+	b.Want(Ask{Key: key, Count: 3, PerNode: 1})
+	want(t, b, "#0 1/5:*=3 black+[bad]-[]")
+	out := grantAll(b, 2, on(key, 1, "a"), on(key, 2, "a"))
+	if len(out.Granted) != 1 || len(out.Crowded) != 1 || out.Crowded[0] != container(2) || b.Open(key) != 2 {
+		t.Errorf("outcome %+v, open %d", out, b.Open(key))
+	}
+	want(t, b, "#0 1/5:*=2 -2 black+[a]-[]")
+	out = grantAll(b, 2, on(key, 3, "b"))
+	want(t, b, "#0 black+[b]-[]")
+	b.Answer(&pb.AllocateResponseProto{CompletedContainerStatuses: []*pb.ContainerStatusProto{completed(2, -100), completed(1, 1)}})
+	want(t, b, "#0 black+[]-[a]") // there is room again
+	b.Resync()
+	want(t, b, "#0 1/5:*=1 black+[b bad]-[]")
+	b.Answer(&pb.AllocateResponseProto{AllocatedContainers: []*pb.ContainerProto{on(key, 4, "a")}})
+	want(t, b, "#0 black+[]-[b]") // nothing is wanted: the master's own remain
+	if len(out.Granted) != 1 || b.Open(key) != 0 {
+		t.Errorf("outcome %+v, open %d", out, b.Open(key))
+	}
+	b.RefusedBlacklist()
+	b.Want(Ask{Key: key, Count: 1, PerNode: 1})
+	want(t, b, "#0 1/5:*=1") // by giving back alone
+}
+
+// TestSpread fills hosts evenly, and gives up when that gets nothing.
+func TestSpread(t *testing.T) {
+	b := New(token.Token{})
+	grantAll(b, 2)
+	b.Want(Ask{Key: key, Count: 4, Spread: true})
+	out := grantAll(b, 2, on(key, 1, "a"), on(key, 2, "a"), on(key, 3, "a"))
+	if len(out.Granted) != 2 || len(out.Crowded) != 1 {
+		t.Errorf("outcome %+v", out)
+	}
+	want(t, b, "#0 1/5:*=2 -3 black+[a]-[]")
+	for range patience + 1 {
+		grantAll(b, 2)
+	}
+	want(t, b, "#0 black+[]-[a]")
+	out = grantAll(b, 2, on(key, 4, "a"), on(key, 5, "a"))
+	if len(out.Granted) != 2 || b.Open(key) != 0 {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+// TestConstrained leaves the limit to the scheduler, and keeps it itself once that refuses.
+func TestConstrained(t *testing.T) {
+	b := New(token.Token{})
+	b.Want(Ask{Key: key, Count: 3, MemoryMB: 64, PerNode: 1, Constrain: true, Label: "fast"})
+	b.Want(Ask{Key: Key{2, 2}, Count: 1})
+	r := b.Request()
+	if len(r.Ask) != 1 || len(r.SchedulingRequests) != 1 {
+		t.Fatalf("heartbeat %v", r)
+	}
+	q := r.SchedulingRequests[0]
+	c := q.GetPlacementConstraint().GetSimpleConstraint()
+	if q.GetAllocationRequestId() != 5 || q.GetResourceSizing().GetNumAllocations() != 3 || c.GetScope() != "node" || c.GetMaxCardinality() != 0 || len(c.TargetExpressions) != 2 {
+		t.Errorf("request %v", q)
+	}
+	if !b.RefusedConstraints() || b.RefusedConstraints() {
+		t.Error("the refusal is not told once")
+	}
+	want(t, b, "#0 1/5:*=3 2/2:*=1")
+	out := grantAll(b, 2, on(key, 1, "a"), on(key, 2, "a"))
+	if len(out.Crowded) != 1 {
+		t.Errorf("outcome %+v", out)
+	}
+	two := &Ask{PerNode: 2}
+	if m := constrainedRequest(two).GetPlacementConstraint().GetSimpleConstraint().GetMaxCardinality(); m != 2 {
+		t.Errorf("two a host are %d", m)
+	}
+}
+
+// TestResponseWraps: the number of the last answer goes back as it is, also around its end.
+func TestResponseWraps(t *testing.T) {
+	b := New(token.Token{})
+	for _, n := range []int32{1<<31 - 2, 1<<31 - 1, 0, 1} {
+		b.Request()
+		b.Answer(&pb.AllocateResponseProto{ResponseId: &n})
+		want(t, b, fmt.Sprintf("#%d", n))
+	}
+}
+
+// TestContract tells containers that will be taken from those of which others do as well.
+func TestContract(t *testing.T) {
+	b := New(token.Token{})
+	b.Request()
+	out := b.Answer(&pb.AllocateResponseProto{Preempt: &pb.PreemptionMessageProto{Contract: &pb.PreemptionContractProto{
+		Resource: []*pb.PreemptionResourceRequestProto{{Resource: &pb.ResourceRequestProto{NumContainers: proto.Int32(2), Capability: &pb.ResourceProto{Memory: proto.Int64(64), VirtualCores: proto.Int32(1)}}}}}}})
+	if len(out.Wishes) != 1 || out.Wishes[0] != (Wish{64, 1, 2}) {
+		t.Errorf("outcome %+v", out)
+	}
+}

@@ -52,7 +52,8 @@ func (x *explanation) masterAsk(d string) (report.Ask, bool) {
 	if a.Label == "" {
 		a.Label = x.f.App.Label
 	}
-	for _, o := range open(x.f.App.Asks) {
+	if asks := open(x.f.App.Asks); len(asks) > 0 {
+		o := asks[0]
 		if o.Label == "" {
 			o.Label = a.Label
 		}
