@@ -30,7 +30,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -132,81 +131,6 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	s.wg.Wait()
 	return err
-}
-
-func (s *Server) handler() http.Handler {
-	mux := http.NewServeMux()
-	get := func(path string, f func(*appmaster.Snapshot) any) {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, f(s.view.Snapshot())) })
-	}
-	get("/api/job", func(v *appmaster.Snapshot) any { return v })
-	get("/api/vertices", func(v *appmaster.Snapshot) any { return list(v.Vertices) })
-	get("/api/agents", func(v *appmaster.Snapshot) any { return list(v.Agents) })
-	get("/api/slots", func(v *appmaster.Snapshot) any { return slots(v) })
-	mux.HandleFunc("GET /api/vertices/{id}", s.vertex)
-	mux.HandleFunc("GET /api/configuration", s.configuration)
-	mux.HandleFunc("GET /api/logs/{name}", s.log)
-	mux.HandleFunc("GET /api/session", s.session)
-	mux.HandleFunc("PUT /api/job/cancel", s.action(s.cancel))
-	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, "there is no %s %s", r.Method, r.URL.Path)
-	})
-	mux.HandleFunc("GET /{$}", s.page)
-	mux.HandleFunc("GET /ui/{file}", s.asset)
-	return s.guard(mux)
-}
-
-// list makes an empty slice of none, since JSON's null is nobody's friend.
-func list[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
-}
-
-func slots(v *appmaster.Snapshot) []appmaster.Slot {
-	out := []appmaster.Slot{}
-	for _, a := range v.Agents {
-		out = append(out, a.Slots...)
-	}
-	return out
-}
-
-func (s *Server) vertex(w http.ResponseWriter, r *http.Request) {
-	vertices := s.view.Snapshot().Vertices
-	id, err := strconv.Atoi(r.PathValue("id"))
-	if err != nil || id < 0 || id >= len(vertices) {
-		fail(w, http.StatusNotFound, "there is no vertex %q: the job has 0 to %d", r.PathValue("id"), len(vertices)-1)
-		return
-	}
-	reply(w, http.StatusOK, vertices[id])
-}
-
-func (s *Server) configuration(w http.ResponseWriter, _ *http.Request) {
-	if s.cfg.Options == nil {
-		fail(w, http.StatusNotFound, "this application does not show its configuration")
-		return
-	}
-	reply(w, http.StatusOK, list(s.cfg.Options()))
-}
-
-func (s *Server) log(w http.ResponseWriter, r *http.Request) {
-	if s.cfg.Log == nil {
-		fail(w, http.StatusNotFound, "the logs of this application are not on the ApplicationMaster's host")
-		return
-	}
-	lines, err := s.cfg.Log(r.PathValue("name"))
-	if err != nil {
-		fail(w, http.StatusNotFound, "%v", err)
-		return
-	}
-	reply(w, http.StatusOK, map[string][]string{"lines": list(lines)})
-}
-
-func (s *Server) cancel(w http.ResponseWriter, r *http.Request) {
-	s.cfg.Logger.Info("asked to cancel", "from", r.RemoteAddr)
-	s.view.Cancel("asked for by the REST API")
-	reply(w, http.StatusAccepted, map[string]string{"status": "canceling"})
 }
 
 // guard lets nobody in without the token, and sets the headers that every answer has.
