@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
@@ -91,7 +92,9 @@ func IsDenied(err error) bool {
 	case hrpc.ClassAccessControl, hrpc.ClassAuthorization:
 		return true
 	}
-	return false
+	// A secure ResourceManager wraps its refusal in an exception of YARN's.
+	re, ok := errors.AsType[*hrpc.RemoteError](err)
+	return ok && strings.Contains(re.Message, "AccessControlException:")
 }
 
 // IsUnknown reports whether the ResourceManager knows nothing of what was asked about.

@@ -12,7 +12,7 @@ var layers = [][]string{
 	{"appmaster/driver/...", "appmaster/web", "internal/inproc", "yarnclient/yarntest"},
 	{"appmaster", "agent", "yarnclient/amrm", "yarnclient/nm", "internal/ship"},
 	{"appmaster/plane"},
-	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "internal/hadoop/hdfsfiles", "yarnclient"},
+	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "internal/hadoop/hdfsfiles", "yarnclient", "internal/hadoop/identity"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
 	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/telemetry", "internal/telemetry/otlptest", "internal/kafka/batch", "internal/testjob", "protocodec", "connector", "internal/hadoop/hdfs", "yarnclient/book", "yarnclient/explain"},
 	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "yarnclient/yarnid", "yarnclient/report", "."},

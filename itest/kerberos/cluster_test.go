@@ -81,4 +81,5 @@ func TestCluster(t *testing.T) {
 	t.Run("rpc", x.testRPC)
 	t.Run("refusals", x.testRPCRefusals)
 	t.Run("hdfs", x.testHDFS)
+	t.Run("yarn", x.testYARN)
 }

@@ -107,8 +107,10 @@ func (c *Conf) Kerberos() (bool, error) {
 }
 
 // Protection returns the qualities of protection that hadoop.rpc.protection allows, as SASL names them, in its order.
-func (c *Conf) Protection() ([]string, error) {
-	const key = "hadoop.rpc.protection"
+func (c *Conf) Protection() ([]string, error) { return c.Qualities("hadoop.rpc.protection") }
+
+// Qualities returns the qualities of protection that a key lists, as SASL names them, in its order.
+func (c *Conf) Qualities(key string) ([]string, error) {
 	list, err := c.List(key)
 	if err != nil {
 		return nil, err

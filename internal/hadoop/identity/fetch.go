@@ -1,0 +1,151 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
+	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/internal/hadoop/krb"
+)
+
+// Issuer gives tokens of the ResourceManager's.
+type Issuer interface {
+	DelegationToken(ctx context.Context, renewer string) (token.Token, error)
+}
+
+// Fetch gets delegation tokens for file systems and, unless rm is nil, for the ResourceManager, which the latter may renew. With tokens alone we
+// get no others, and hand on those we have. A cluster without security needs none.
+func (i *Identity) Fetch(ctx context.Context, systems []hconf.FileSystem, rm Issuer) (token.Credentials, error) {
+	var out token.Credentials
+	if !i.kerberos {
+		return out, nil
+	}
+	if i.login == nil {
+		have := i.Credentials().Without(token.KindAMRM)
+		out.Tokens = have.Tokens
+		return out, nil
+	}
+	renewer, err := i.renewer(ctx)
+	if err != nil {
+		return out, err
+	}
+	for _, s := range systems {
+		t, err := i.hdfsDelegation(ctx, s, renewer)
+		if err != nil {
+			return out, err
+		}
+		out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
+	}
+	if rm == nil {
+		return out, nil
+	}
+	t, err := rm.DelegationToken(ctx, renewer)
+	if err != nil {
+		return out, err
+	}
+	if t.Service, err = i.rmService(); err != nil {
+		return out, err
+	}
+	out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
+	return out, nil
+}
+
+func (i *Identity) hdfsDelegation(ctx context.Context, s hconf.FileSystem, renewer string) (token.Token, error) {
+	cfg, err := i.HDFS()
+	if err != nil {
+		return token.Token{}, err
+	}
+	cfg.NameNodes = s.NameNodes
+	f, err := hdfs.Open(cfg)
+	if err != nil {
+		return token.Token{}, err
+	}
+	defer f.Close()
+	t, ok, err := f.DelegationToken(ctx, renewer)
+	if err != nil {
+		return token.Token{}, fmt.Errorf("%s: %w", s.URI, err)
+	}
+	if !ok {
+		return token.Token{}, fmt.Errorf("%s gives no delegation tokens, though the cluster's configuration demands Kerberos", s.URI)
+	}
+	t.Service, err = i.serviceOf(s)
+	return t, err
+}
+
+// serviceOf is how Java's clients find the token of a file system.
+func (i *Identity) serviceOf(s hconf.FileSystem) (string, error) {
+	if s.Logical != "" && len(s.NameNodes) > 1 {
+		return haPrefix + s.Logical, nil
+	}
+	if len(s.NameNodes) == 0 {
+		return "", errors.New(s.URI + " has no NameNode")
+	}
+	return i.service(s.NameNodes[0])
+}
+
+// service is the name of a server in tokens: its address, or its name where hadoop.security.token.service.use_ip is false.
+func (i *Identity) service(server string) (string, error) {
+	byIP, err := i.conf.Bool("hadoop.security.token.service.use_ip", true)
+	if err != nil {
+		return "", err
+	}
+	names := services(server)
+	if byIP && len(names) > 1 {
+		return names[1], nil
+	}
+	return names[0], nil
+}
+
+// rmService names all ResourceManagers, each of which may take the token.
+func (i *Identity) rmService() (string, error) {
+	rms, err := i.conf.RMs()
+	if err != nil {
+		return "", err
+	}
+	var all []string
+	for _, rm := range rms {
+		s, err := i.service(rm.Client)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, s)
+	}
+	return strings.Join(all, ","), nil
+}
+
+// renewer is the ResourceManager's principal, which renews the tokens of what it runs.
+func (i *Identity) renewer(ctx context.Context) (string, error) {
+	const key = "yarn.resourcemanager.principal"
+	v, err := i.conf.String(key)
+	if err != nil {
+		return "", err
+	}
+	if v == "" {
+		return "", fmt.Errorf("cannot fetch delegation tokens: %s, who is to renew them, is not set in Hadoop's configuration", key)
+	}
+	rms, err := i.conf.RMs()
+	if err != nil {
+		return "", err
+	}
+	host, _, err := net.SplitHostPort(rms[0].Client)
+	if err != nil {
+		return "", err
+	}
+	if net.ParseIP(host) != nil { // _HOST stands for a name
+		ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+		defer cancel()
+		if names, err := net.DefaultResolver.LookupAddr(ctx, host); err == nil && len(names) > 0 {
+			host = names[0]
+		}
+	}
+	p, err := krb.ServicePrincipal(v, host)
+	if err != nil {
+		return "", err
+	}
+	return p.String(), nil
+}

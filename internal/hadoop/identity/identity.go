@@ -1,0 +1,351 @@
+// Package identity is who a process is towards Hadoop, and how it proves that: by a Kerberos ticket from a cache or keytab, by delegation tokens that
+// others fetched for it, or, where a cluster has no security, by its word.
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
+	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/internal/hadoop/krb"
+)
+
+// Config says who a process is to be.
+type Config struct {
+	Conf *hconf.Conf
+	// Env is the environment; nil: the process's own.
+	Env func(string) (string, bool)
+	// Keytab and Principal log in to Kerberos; without a keytab the ticket cache does.
+	Keytab, Principal string
+	// User is who we say we are where that is believed; "": HADOOP_USER_NAME, else USER.
+	User string
+	// Credentials are the tokens we have; nil: those of the file that HADOOP_TOKEN_FILE_LOCATION names.
+	Credentials *token.Credentials
+	Logger      *slog.Logger // nil: none
+}
+
+// Identity is a user and its proofs. It is for concurrent use.
+type Identity struct {
+	// Immutable.
+	conf     *hconf.Conf
+	kerberos bool
+	user     string
+	login    *krb.Login // nil: none
+	log      *slog.Logger
+
+	mu    sync.Mutex // guards creds
+	creds token.Credentials
+}
+
+// Open finds out who we are. It asks nobody outside the process.
+func Open(cfg Config) (*Identity, error) {
+	if cfg.Env == nil {
+		cfg.Env = os.LookupEnv
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	i := &Identity{conf: cfg.Conf, log: cfg.Logger}
+	var err error
+	if i.kerberos, err = cfg.Conf.Kerberos(); err != nil {
+		return nil, err
+	}
+	if p, ok := cfg.Env("HADOOP_PROXY_USER"); ok && p != "" {
+		return nil, fmt.Errorf("cannot act for %s: HADOOP_PROXY_USER is set, and acting for others is not supported; unset it, or log in as %s", p, p)
+	}
+	if i.creds, err = credentials(cfg); err != nil {
+		return nil, err
+	}
+	if !i.kerberos {
+		i.user = simpleUser(cfg)
+		if i.user == "" {
+			return nil, errors.New("cannot tell who we are: neither HADOOP_USER_NAME nor USER is set")
+		}
+		return i, nil
+	}
+	return i, i.logIn(cfg)
+}
+
+func credentials(cfg Config) (token.Credentials, error) {
+	if cfg.Credentials != nil {
+		return *cfg.Credentials, nil
+	}
+	file, ok := cfg.Env("HADOOP_TOKEN_FILE_LOCATION")
+	if !ok || file == "" {
+		return token.Credentials{}, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return token.Credentials{}, fmt.Errorf("cannot read the tokens that HADOOP_TOKEN_FILE_LOCATION names: %w", err)
+	}
+	c, err := token.Parse(b)
+	if err != nil {
+		return token.Credentials{}, fmt.Errorf("cannot use HADOOP_TOKEN_FILE_LOCATION (%s): %w", file, err)
+	}
+	return c, nil
+}
+
+func simpleUser(cfg Config) string {
+	if cfg.User != "" {
+		return cfg.User
+	}
+	for _, name := range []string{"HADOOP_USER_NAME", "USER", "LOGNAME"} {
+		if v, ok := cfg.Env(name); ok && v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// logIn opens the keytab or the ticket cache, and tells the user. Tokens alone will do.
+func (i *Identity) logIn(cfg Config) error {
+	kc, err := krb.LoadConf(cfg.Env)
+	if err == nil {
+		i.login, err = krb.Open(krb.Config{Env: cfg.Env, Conf: kc, Keytab: cfg.Keytab, Principal: cfg.Principal, Logger: cfg.Logger})
+	}
+	if err != nil {
+		i.login = nil
+		if cfg.Keytab != "" || len(i.creds.Of(token.KindHDFS)) == 0 {
+			return fmt.Errorf("cannot log in to the cluster, which demands Kerberos: %w", err)
+		}
+		i.log.Debug("no Kerberos login; delegation tokens will do", "err", err)
+		i.user = i.owner(cfg)
+		return nil
+	}
+	p := i.login.Principal()
+	i.user, err = i.conf.ShortName(p.Parts, p.Realm, kc.DefaultRealm)
+	return err
+}
+
+// owner is whom our tokens were made for.
+func (i *Identity) owner(cfg Config) string {
+	for _, t := range i.creds.Of(token.KindHDFS) {
+		d, err := t.Delegation()
+		if err != nil || d.Owner == "" {
+			continue
+		}
+		p, err := krb.ParsePrincipal(d.Owner)
+		if err != nil {
+			continue
+		}
+		if p.Realm == "" {
+			return p.Short()
+		}
+		if u, err := i.conf.ShortName(p.Parts, p.Realm, p.Realm); err == nil {
+			return u
+		}
+	}
+	return simpleUser(cfg)
+}
+
+// User is our name towards Hadoop.
+func (i *Identity) User() string { return i.user }
+
+// Secure reports whether the cluster demands proof.
+func (i *Identity) Secure() bool { return i.kerberos }
+
+// Login is our login to Kerberos, nil if there is none.
+func (i *Identity) Login() *krb.Login { return i.login }
+
+// String describes how we prove who we are.
+func (i *Identity) String() string {
+	switch {
+	case !i.kerberos:
+		return i.user + " (the cluster has no security)"
+	case i.login != nil:
+		return fmt.Sprintf("%s (%s, by %s)", i.user, i.login.Principal(), i.login.Source())
+	}
+	return i.user + " (by delegation tokens)"
+}
+
+// Credentials are the tokens and secrets that we have.
+func (i *Identity) Credentials() token.Credentials {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.creds
+}
+
+// Replace puts fresh tokens in the place of those with the same aliases. Later connections use them.
+func (i *Identity) Replace(fresh token.Credentials) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.creds = Merge(i.creds, fresh)
+}
+
+// Merge returns old with what fresh has put in the place of what has the same name, or added.
+func Merge(old, fresh token.Credentials) token.Credentials {
+	out := token.Credentials{Tokens: slices.Clone(fresh.Tokens), Secrets: slices.Clone(fresh.Secrets)}
+	for _, t := range old.Tokens {
+		if !slices.ContainsFunc(fresh.Tokens, func(f token.Named) bool { return f.Alias == t.Alias && f.Token.Kind == t.Token.Kind }) {
+			out.Tokens = append(out.Tokens, t)
+		}
+	}
+	for _, s := range old.Secrets {
+		if !slices.ContainsFunc(fresh.Secrets, func(f token.Secret) bool { return f.Name == s.Name }) {
+			out.Secrets = append(out.Secrets, s)
+		}
+	}
+	return out
+}
+
+// prefersTicket reports whether tokens are left alone: a keytab outlives them.
+func (i *Identity) prefersTicket() bool { return i.login != nil && i.login.CanRelogin() }
+
+// proofs are what there is for servers whose principal a key of the configuration names.
+func (i *Identity) proofs(principalKey string, find func(server string) (token.Token, bool)) ([]hrpc.Authenticator, error) {
+	if !i.kerberos {
+		return []hrpc.Authenticator{hrpc.Simple(i.user)}, nil
+	}
+	principal, err := i.conf.String(principalKey)
+	if err != nil {
+		return nil, err
+	}
+	var out []hrpc.Authenticator
+	if !i.prefersTicket() {
+		out = append(out, hrpc.ByTokenFor(find))
+	}
+	if i.login != nil {
+		if principal == "" {
+			return nil, fmt.Errorf("cannot tell a server of the cluster from another: %s is not set in Hadoop's configuration", principalKey)
+		}
+		out = append(out, hrpc.ByKerberos(i.login, principal))
+	}
+	return out, nil
+}
+
+// HDFS is how to connect to the cluster's file systems. The NameNodes are left to be filled in.
+func (i *Identity) HDFS() (hdfs.Config, error) {
+	cfg := hdfs.Config{User: i.user}
+	var err error
+	if cfg.DatanodeHostname, err = i.conf.Bool("dfs.client.use.datanode.hostname", false); err != nil || !i.kerberos {
+		return cfg, err
+	}
+	if cfg.Security.Auth, err = i.proofs("dfs.namenode.kerberos.principal", i.hdfsToken); err != nil {
+		return cfg, err
+	}
+	if cfg.Security.Protection, err = i.conf.Protection(); err != nil {
+		return cfg, err
+	}
+	cfg.Security.DataTransfer, err = i.conf.Qualities("dfs.data.transfer.protection")
+	return cfg, err
+}
+
+// hdfsToken is the token for a NameNode.
+func (i *Identity) hdfsToken(server string) (token.Token, bool) {
+	tokens := i.Credentials().Of(token.KindHDFS)
+	for _, t := range tokens {
+		if ns, ha := strings.CutPrefix(t.Service, haPrefix); ha {
+			if f, err := i.conf.HDFS("hdfs://" + ns); err == nil && slices.Contains(f.NameNodes, server) {
+				return t, true
+			}
+		} else if t.Service == server {
+			return t, true
+		}
+	}
+	if len(tokens) == 0 {
+		return token.Token{}, false
+	}
+	for _, s := range services(server) {
+		for _, t := range tokens {
+			if t.Service == s {
+				return t, true
+			}
+		}
+	}
+	return token.Token{}, false
+}
+
+// RPC are our proofs for the ResourceManagers' service for clients, and the protections that will do.
+func (i *Identity) RPC() (auth []hrpc.Authenticator, protection []string, err error) {
+	rm := func(string) (token.Token, bool) {
+		ts := i.Credentials().Of(token.KindRM)
+		if len(ts) == 0 {
+			return token.Token{}, false
+		}
+		return ts[0], true
+	}
+	if auth, err = i.proofs("yarn.resourcemanager.principal", rm); err != nil {
+		return nil, nil, err
+	}
+	protection, err = i.conf.Protection()
+	return auth, protection, err
+}
+
+// REST wraps a transport so that Hadoop's web services know us, and returns what is to be put onto requests beside. A nil base is Go's own, without
+// the environment's proxies.
+func (i *Identity) REST(base http.RoundTripper) (http.RoundTripper, interface{ Authorize(*http.Request) error }) {
+	if base == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.Proxy = nil
+		base = t
+	}
+	switch {
+	case !i.kerberos:
+		return base, userName(i.user)
+	case i.login != nil:
+		return &krb.Transport{Base: base, Login: i.login}, nothing{}
+	}
+	return base, rmToken{i}
+}
+
+// userName names a user.
+type userName string
+
+func (u userName) Authorize(r *http.Request) error {
+	q := r.URL.Query()
+	q.Set("user.name", string(u))
+	r.URL.RawQuery = q.Encode()
+	return nil
+}
+
+type nothing struct{}
+
+func (nothing) Authorize(*http.Request) error { return nil }
+
+// rmToken proves by a delegation token of the ResourceManager's.
+type rmToken struct{ i *Identity }
+
+func (a rmToken) Authorize(r *http.Request) error {
+	ts := a.i.Credentials().Of(token.KindRM)
+	if len(ts) == 0 {
+		return errors.New("there is neither a Kerberos ticket nor a delegation token for the ResourceManager")
+	}
+	r.Header.Set("X-Hadoop-Delegation-Token", ts[0].URLString())
+	return nil
+}
+
+const haPrefix = "ha-hdfs:"
+
+// resolveTimeout bounds a look into DNS.
+const resolveTimeout = 10 * time.Second
+
+// services are the names that a token for a server may have: its addresses, or its name.
+func services(server string) []string {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return []string{server}
+	}
+	out := []string{strings.ToLower(server)}
+	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
+	defer cancel()
+	addrs, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return out
+	}
+	for _, a := range addrs {
+		out = append(out, net.JoinHostPort(a, port))
+	}
+	return out
+}
