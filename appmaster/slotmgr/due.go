@@ -42,6 +42,7 @@ func (m *Machine) Next() time.Time {
 func (m *Machine) scan(now time.Time) (out []Effect) {
 	m.scanAt = time.Time{}
 	out = m.readmit(now)
+	m.unclaim(now)
 	for row := range m.agents {
 		if m.agents[row].state != gone {
 			out = append(out, m.scanAgent(now, row)...)
@@ -86,9 +87,7 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 			return append([]Effect{Suspect{a.id, a.why}}, m.scanAgent(now, row)...)
 		}
 		if a.barred && a.free == len(a.slots) {
-			id := a.id
-			m.remove(row)
-			return []Effect{Return{id, "its host is excluded"}}
+			return []Effect{m.giveBack(now, row)}
 		}
 		if m.returnable(a) && over(a.idle.Add(m.cfg.IdleTimeout)) {
 			id := a.id
@@ -102,7 +101,7 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 // returnable reports whether an agent may go once it has been idle for long enough.
 func (m *Machine) returnable(a *agent) bool {
 	return m.cfg.IdleTimeout > 0 && a.free == len(a.slots) &&
-		m.count[Alive]+m.count[Starting]+m.count[Probation]-m.barred > m.cfg.MinAgents && m.spares(a)
+		m.count[Alive]+m.count[Starting]+m.count[Probation]-m.barred > m.kept() && m.spares(a)
 }
 
 // need is how many slots there should be beyond those that are free: those that jobs lack, and the spare ones.
@@ -208,13 +207,16 @@ func (m *Machine) take(row, i, k int) cluster.Slot {
 	}
 }
 
+// kept is how many agents are kept even when nobody needs them. What was given back because it was wanted back is not fetched again at once.
+func (m *Machine) kept() int { return max(0, m.cfg.MinAgents-len(m.returned)) }
+
 // lacking is how many agents are needed beyond those that are there or starting.
 func (m *Machine) lacking() int {
 	if m.starved != "" {
 		return 0
 	}
 	agents := m.count[Starting] + m.count[Alive] + m.count[Probation]
-	lack := max(m.agentsFor()-m.count[Starting], m.cfg.MinAgents-agents+m.barred, 0)
+	lack := max(m.agentsFor()-m.count[Starting], m.kept()-agents+m.barred-m.claims, 0)
 	if m.limit > 0 {
 		lack = max(0, min(lack, m.limit-agents))
 	}

@@ -47,6 +47,17 @@ type Exited struct {
 // AskRefused says that the driver can't get agents, and that asking again is no use.
 type AskRefused struct{ Reason string }
 
+// Drain sets the hosts that are going away, in place of those before: they get no new agents and slots. Agents there that are free
+// go at once, others once they are.
+type Drain struct{ Hosts []string }
+
+// Reclaim says that the driver's resource manager wants agents back. Agents will be taken for certain; beside that, Count in
+// all would do, whichever they are.
+type Reclaim struct {
+	Agents []cluster.AgentID
+	Count  int
+}
+
 // Declare sets what a job needs, in place of what it declared before. No requirements: it needs nothing any more.
 type Declare struct {
 	Job          cluster.JobID
@@ -63,6 +74,8 @@ func (SessionBroken) event() {}
 func (Left) event()          {}
 func (Exited) event()        {}
 func (AskRefused) event()    {}
+func (Drain) event()         {}
+func (Reclaim) event()       {}
 func (Declare) event()       {}
 func (Release) event()       {}
 

@@ -57,7 +57,7 @@ func (m *Machine) exclude(now time.Time, host string) []Effect {
 	x := &exclusion{until: now.Add(m.cfg.HostExclusion)}
 	m.excluded[host] = x
 	m.scanBy(x.until)
-	m.bar(host, true)
+	m.bar()
 	m.scanBy(now)
 	return []Effect{Exclude{m.Excluded()}}
 }
@@ -65,7 +65,7 @@ func (m *Machine) exclude(now time.Time, host string) []Effect {
 // readmit ends the exclusion of hosts whose time is over.
 func (m *Machine) readmit(now time.Time) []Effect {
 	var over []string
-	for _, host := range m.Excluded() {
+	for _, host := range slices.Sorted(maps.Keys(m.excluded)) {
 		if until := m.excluded[host].until; now.Before(until) {
 			m.scanBy(until)
 		} else {
@@ -81,18 +81,26 @@ func (m *Machine) admit(hosts ...string) []Effect {
 	}
 	for _, host := range hosts {
 		delete(m.excluded, host)
-		m.bar(host, false)
 	}
+	m.bar()
 	return []Effect{Exclude{m.Excluded()}}
 }
 
 // Excluded returns the hosts that get no agents for now, in alphabetical order.
-func (m *Machine) Excluded() []string { return slices.Sorted(maps.Keys(m.excluded)) }
+func (m *Machine) Excluded() []string {
+	hosts := maps.Clone(m.draining)
+	for h := range m.excluded {
+		hosts[h] = true
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
 
-func (m *Machine) bar(host string, barred bool) {
+// bar bars the agents that must get no new slots, and readmits the others.
+func (m *Machine) bar() {
 	for row := range m.agents {
 		a := &m.agents[row]
-		if a.state == gone || a.node != host || a.barred == barred {
+		barred := m.excluded[a.node] != nil || m.draining[a.node] || !a.claimed.IsZero()
+		if a.state == gone || a.barred == barred {
 			continue
 		}
 		a.barred = barred

@@ -14,7 +14,7 @@ import (
 
 // check recomputes everything the Machine keeps by increments.
 func check(m *Machine) error {
-	var free, slots, allocated, barred int
+	var free, slots, allocated, barred, claims int
 	var count [gone]int
 	have := make([]map[int32]int, len(m.jobs))
 	for i := range have {
@@ -49,7 +49,10 @@ func check(m *Machine) error {
 		if a.barred {
 			barred++
 		}
-		if bad := m.excluded[a.node] != nil; bad != a.barred {
+		if !a.claimed.IsZero() {
+			claims++
+		}
+		if bad := m.excluded[a.node] != nil || m.draining[a.node] || !a.claimed.IsZero(); bad != a.barred {
 			return fmt.Errorf("%s on %s is barred: %v", a.id, a.node, a.barred)
 		}
 		for i, s := range a.slots {
@@ -64,7 +67,7 @@ func check(m *Machine) error {
 			have[s.job][p.req]++
 		}
 	}
-	if free != m.free || barred != m.barred || slots != m.slots || count != m.count || allocated != len(m.held) {
+	if free != m.free || barred != m.barred || claims != m.claims || slots != m.slots || count != m.count || allocated != len(m.held) {
 		return fmt.Errorf("sums are off: free %d/%d, slots %d/%d, count %v/%v, held %d/%d", m.free, free, m.slots, slots, m.count, count, len(m.held), allocated)
 	}
 	for i := range m.jobs {
@@ -206,6 +209,16 @@ func TestInvariants(t *testing.T) {
 						ev.Allocations = append(ev.Allocations, a, a) // doubled
 						delete(w.given, a)
 					}
+				}
+				handle(ev)
+			},
+			"drain": func(t *rapid.T) {
+				handle(Drain{rapid.SampledFrom([][]string{nil, nil, {"h1"}, {"h1", "h2"}}).Draw(t, "hosts")})
+			},
+			"reclaim": func(t *rapid.T) {
+				ev := Reclaim{Count: rapid.IntRange(0, 3).Draw(t, "count")}
+				if rapid.Bool().Draw(t, "for certain") {
+					ev.Agents = []cluster.AgentID{pick()}
 				}
 				handle(ev)
 			},

@@ -20,6 +20,8 @@ import (
 //	heard AGENT…
 //	broken AGENT | left AGENT | exited AGENT [noblame]
 //	refused                   the driver gives up
+//	drain [HOST…]             hosts are going away
+//	reclaim [AGENT…] [count=0]   agents are wanted back
 //	need JOB COUNT [mem=0] [more=0 moremem=0]    a job declares
 //	release N…                allocations, by their number in this script
 //	tick DURATION             time passes; Due runs whenever Next says so
@@ -106,6 +108,14 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		do(Exited{Agent: cluster.AgentID(names[0]), Reason: "exit status 137", Blame: !d.HasArg("noblame")})
 	case "refused":
 		do(AskRefused{"no more machines"})
+	case "drain":
+		do(Drain{names})
+	case "reclaim":
+		ev := Reclaim{Count: num("count", 0)}
+		for _, n := range names {
+			ev.Agents = append(ev.Agents, cluster.AgentID(n))
+		}
+		do(ev)
 	case "need":
 		n, err := strconv.Atoi(names[1])
 		if err != nil {

@@ -100,7 +100,8 @@ type agent struct {
 	heard     time.Time // last sign of life
 	idle      time.Time // when its last used slot was freed
 	broken    bool      // its session broke: it is lost SessionGrace after since
-	barred    bool      // its host is excluded: it gets no new slots, and goes once it is free
+	barred    bool      // its host is excluded or going away, or it is wanted back: it gets no new slots, and goes once it is free
+	claimed   time.Time // until when it counts as wanted back; zero: it is not
 	ranked    bool      // it is in its class's ranking, and its free slots count as free
 	why       string    // of Probation
 }
@@ -152,10 +153,13 @@ type Machine struct {
 	count    [gone]int // agents by state
 	free     int       // free slots of ranked agents
 	barred   int       // agents that are barred
+	claims   int       // agents that are wanted back
 	slots    int       // slots of agents Alive or in Probation
 	limit    int       // of agents; 0: none
 	failures []failure
 	excluded map[string]*exclusion // by host
+	draining map[string]bool       // hosts that are going away
+	returned []time.Time           // when agents were given back because they were wanted back, lately
 	starved  string
 	scanAt   time.Time // when to look at every agent again
 }
@@ -164,7 +168,7 @@ type Machine struct {
 func New(cfg Config) *Machine {
 	cfg = cfg.defaults()
 	return &Machine{
-		cfg: cfg, byID: map[cluster.AgentID]int{}, held: map[cluster.AllocationID]place{}, limit: cfg.limit(), excluded: map[string]*exclusion{},
+		cfg: cfg, byID: map[cluster.AgentID]int{}, held: map[cluster.AllocationID]place{}, limit: cfg.limit(), excluded: map[string]*exclusion{}, draining: map[string]bool{},
 		next: cluster.AllocationID(cfg.Attempt)<<48 + 1, // no two attempts give the same
 	}
 }
@@ -186,6 +190,10 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 		return m.lose(now, ev.Agent, ev.Reason, ev.Blame)
 	case AskRefused:
 		return m.starve(ev.Reason)
+	case Drain:
+		return m.onDrain(now, ev)
+	case Reclaim:
+		return m.onReclaim(now, ev)
 	case Declare:
 		m.onDeclare(now, ev)
 	case Release:
@@ -206,6 +214,9 @@ func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
 	if m.granted > m.asked {
 		m.asked = m.granted
 		return []Effect{Return{ev.Agent, "nobody asked for it"}}
+	}
+	if m.draining[ev.Host] {
+		return []Effect{Return{ev.Agent, fmt.Sprintf("its host %s is going away", ev.Host)}}
 	}
 	var out []Effect
 	if x := m.excluded[ev.Host]; x != nil {
@@ -360,6 +371,9 @@ func (m *Machine) remove(row int) {
 	m.become(row, gone, time.Time{})
 	if a.barred {
 		m.barred--
+	}
+	if !a.claimed.IsZero() {
+		m.claims--
 	}
 	delete(m.byID, a.id)
 	*a = agent{state: gone}
