@@ -136,6 +136,8 @@ var builtin = []Option{
 
 	{Name: "yarn.queue", Type: String,
 		Doc: "Queue to submit to. Unset: none is named, so that the cluster's mapping rules choose."},
+	{Name: "yarn.client", Type: Enum, Default: "auto", Values: []string{"auto", "rest", "rpc"},
+		Doc: "How the ResourceManager is asked. auto: by its web service, and by Hadoop RPC where that can't carry what is to be said, or is not to be had. rest, rpc: by the one or the other."},
 	{Name: "yarn.user", Type: String,
 		Doc: "User to act as, on a cluster without security. Unset: $HADOOP_USER_NAME, else who runs the command."},
 	{Name: "yarn.conf-dir", Type: String,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,6 +31,8 @@ type appJSON struct {
 	FinishedTime      number  `json:"finishedTime"`
 	AMContainerLogs   string  `json:"amContainerLogs"`
 	AMHostHTTPAddress string  `json:"amHostHttpAddress"`
+	AMRPCAddress      string  `json:"amRPCAddress"`
+	LaunchTime        number  `json:"launchTime"`
 	Priority          number  `json:"priority"`
 	RunningContainers number  `json:"runningContainers"`
 	AllocatedMB       number  `json:"allocatedMB"`
@@ -54,7 +57,7 @@ type appJSON struct {
 func (j appJSON) app() App {
 	a := App{ID: j.ID, User: j.User, Name: j.Name, Queue: j.Queue, Type: j.Type, State: j.State, FinalStatus: j.FinalStatus, Progress: j.Progress,
 		TrackingURL: j.TrackingURL, Diagnostics: strings.TrimSpace(j.Diagnostics), Started: millis(j.StartedTime), Finished: millis(j.FinishedTime),
-		AMContainer: j.AMContainerLogs, AMHost: j.AMHostHTTPAddress, Priority: int(j.Priority), Containers: int(max(0, j.RunningContainers)),
+		AMContainer: j.AMContainerLogs, AMHost: j.AMHostHTTPAddress, AMAddress: masterAddress(j.AMRPCAddress), Launched: millis(j.LaunchTime), Priority: int(j.Priority), Containers: int(max(0, j.RunningContainers)),
 		MemoryMB: int64(max(0, j.AllocatedMB)), VCores: int64(max(0, j.AllocatedVCores)), Label: j.Label, AMLabel: j.AMLabel,
 		Reserved: Resource{MemoryMB: int64(max(0, j.ReservedMB)), VCores: int64(max(0, j.ReservedVCores))}}
 	for _, r := range j.Asks {
@@ -67,6 +70,14 @@ func (j appJSON) app() App {
 		a.Tags = strings.Split(j.Tags, ",")
 	}
 	return a
+}
+
+// masterAddress is what a master registered; YARN fills in "N/A" and port -1 where it did not.
+func masterAddress(addr string) string {
+	if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || host == "N/A" || strings.HasPrefix(port, "-") || port == "0" {
+		return ""
+	}
+	return addr
 }
 
 func millis(n number) time.Time {

@@ -3,7 +3,9 @@ package yarnclient
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,6 +45,7 @@ func appOf(p *pb.ApplicationReportProto) App {
 	if d := strings.TrimSpace(p.GetDiagnostics()); d != "N/A" {
 		a.Diagnostics = d
 	}
+	a.AMAddress = masterAddress(net.JoinHostPort(p.GetHost(), strconv.Itoa(int(p.GetRpcPort()))))
 	if a.TrackingURL == "N/A" {
 		a.TrackingURL = ""
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
 	"github.com/heddle-stream/heddle/yarnclient"
 )
 
@@ -22,7 +24,7 @@ type hadoop struct {
 	// Immutable.
 	conf    *hconf.Conf
 	user    string
-	rm      *yarnclient.Client
+	rm      *yarnclient.Access
 	staging string // directory of HDFS; "": in the user's home
 }
 
@@ -41,7 +43,8 @@ func (s *session) openHadoop(c *conf.Config) (*hadoop, error) {
 	if err != nil {
 		return nil, precondition(err, "set HADOOP_CONF_DIR, or --yarn.conf-dir, to the folder with the cluster's core-site.xml and yarn-site.xml")
 	}
-	if h.rm, err = resourceManagers(h.conf, h.user); err != nil {
+	notice := func(text string) { fmt.Fprintln(s.env.Stderr, "heddle: "+text) }
+	if h.rm, err = resourceManagers(h.conf, h.user, yarnclient.Mode(c.Text("yarn.client")), notice); err != nil {
 		return nil, precondition(err)
 	}
 	return h, nil
@@ -61,7 +64,7 @@ func (s *session) hadoopUser(c *conf.Config) (string, error) {
 }
 
 // resourceManagers makes a client of the cluster's ResourceManagers.
-func resourceManagers(c *hconf.Conf, user string) (*yarnclient.Client, error) {
+func resourceManagers(c *hconf.Conf, user string, mode yarnclient.Mode, notice func(string)) (*yarnclient.Access, error) {
 	secure, err := c.Kerberos()
 	if err != nil {
 		return nil, err
@@ -77,15 +80,24 @@ func resourceManagers(c *hconf.Conf, user string) (*yarnclient.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	var bases []string
+	protection, err := c.Protection()
+	if err != nil {
+		return nil, err
+	}
+	var bases, clients []string
 	for _, rm := range rms {
+		clients = append(clients, rm.Client)
 		if https {
 			bases = append(bases, "https://"+rm.WebHTTPS)
 		} else {
 			bases = append(bases, "http://"+rm.Web)
 		}
 	}
-	return yarnclient.New(yarnclient.Config{Bases: bases, Auth: yarnclient.UserName(user), Timeout: 20 * time.Second, Attempts: 5})
+	return yarnclient.Open(yarnclient.Options{
+		Mode: mode, Notice: notice,
+		REST: yarnclient.Config{Bases: bases, Auth: yarnclient.UserName(user), Timeout: 20 * time.Second, Attempts: 5},
+		RPC:  yarnclient.RPCConfig{Addrs: clients, Auth: []hrpc.Authenticator{hrpc.Simple(user)}, Protection: protection, Timeout: 20 * time.Second, Attempts: 5},
+	})
 }
 
 // hdfs is how to connect to HDFS.

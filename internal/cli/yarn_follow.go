@@ -85,6 +85,12 @@ func (f *follower) report(ctx context.Context, s *sight) {
 
 // address notes where the ApplicationMaster is.
 func (f *follower) address(app yarnclient.App) {
+	if f.token != "" && app.AMAddress != "" {
+		f.direct = clientOf(f.id.String(), f.token)
+		f.direct.web = "http://" + app.AMAddress
+		f.direct.query = "?attached"
+		f.direct.http.Timeout = directTimeout
+	}
 	if u, err := url.Parse(app.TrackingURL); err == nil && u.Host != "" {
 		f.proxied = clientOf(f.id.String(), "")
 		f.proxied.web = strings.TrimSuffix(app.TrackingURL, "/")

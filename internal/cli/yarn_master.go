@@ -24,6 +24,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
 	"github.com/heddle-stream/heddle/internal/ship"
 	"github.com/heddle-stream/heddle/netstack"
+	"github.com/heddle-stream/heddle/yarnclient"
 	"github.com/heddle-stream/heddle/yarnclient/amrm"
 	"github.com/heddle-stream/heddle/yarnclient/book"
 	"github.com/heddle-stream/heddle/yarnclient/nm"
@@ -108,7 +109,7 @@ func (m *yarnMaster) open(path string) error {
 	if m.h.conf, err = hconf.Read(hadoopFile, xml, nil); err != nil {
 		return err
 	}
-	if m.h.rm, err = resourceManagers(m.h.conf, m.h.user); err != nil {
+	if m.h.rm, err = resourceManagers(m.h.conf, m.h.user, yarnclient.REST, nil); err != nil {
 		return err
 	}
 	m.app = &application{dir: appDir{m.files.id, path}, conf: c, sec: sec, log: m.s.logger(c)}
@@ -270,7 +271,7 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 	return yarn.New(yarn.Config{
 		Master:   amrm.Config{Addrs: scheduler, Token: tokens[0], Host: m.k.host, Port: webPort, TrackingURL: "http://" + pages + "/", Protection: protection, Expiry: expiry},
 		Nodes:    nm.Config{Protection: protection},
-		MemoryMB: c.Bytes("agent.memory") >> 20, VCores: int32(c.Int("agent.cpu")), Custom: custom, Label: c.Text("yarn.node-label"),
+		MemoryMB: c.Bytes("agent.memory") >> 20, VCores: int32(c.Int("agent.cpu")), Custom: custom, Label: c.Text("yarn.node-label"), Spread: c.Text("slot.selection") == "evenly-spread",
 		Command: m.launch.Command, Env: env, Resources: resources, Credentials: withoutApp(m.k.creds),
 		Files: m.agentFiles(), Logs: m.lastLogs, Over: over,
 		SizeEnv: func(memoryMB int64, cores int32) map[string]string {
@@ -322,7 +323,7 @@ func named(acl, user string) bool {
 // lastLogs asks the NodeManager for the last lines that an agent wrote.
 func (m *yarnMaster) lastLogs(ctx context.Context, g book.Grant) []string {
 	const lines, bytes = 10, 16 << 10
-	text, err := m.h.rm.ContainerLog(ctx, g.HTTP, g.Container, "stderr", bytes)
+	text, err := m.h.rm.Web().ContainerLog(ctx, g.HTTP, g.Container, "stderr", bytes)
 	if err != nil {
 		m.app.log.Info("cannot get an agent's last log lines", "container", g.Container, "err", err)
 		return nil

@@ -69,6 +69,8 @@ type App struct {
 	Finished    time.Time // zero while it runs
 	AMContainer string    // where its log is to be read
 	AMHost      string    // host:port of its NodeManager's web service
+	AMAddress   string    // host:port that the master registered as its own; "" before, and after its end
+	Launched    time.Time // when its first master's container was started; zero: not yet, or not told
 	Priority    int
 	Containers  int
 	MemoryMB    int64

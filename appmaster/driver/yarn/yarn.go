@@ -43,6 +43,7 @@ type Config struct {
 	Custom   map[string]int64
 	Label    string
 	Priority int32 // 0: 1
+	Spread   bool  // over as many hosts as there are, as long as that does not hold grants up
 
 	// What runs in it: one line for bash, and what that needs.
 	Command     string
@@ -215,7 +216,7 @@ func (d *Driver) want() {
 	if d.stopped {
 		open = 0
 	}
-	d.session.Want(book.Ask{Key: d.key, Count: open, MemoryMB: d.cfg.MemoryMB, VCores: max(1, d.cfg.VCores), Custom: d.cfg.Custom, Label: d.cfg.Label})
+	d.session.Want(book.Ask{Key: d.key, Count: open, MemoryMB: d.cfg.MemoryMB, VCores: max(1, d.cfg.VCores), Custom: d.cfg.Custom, Label: d.cfg.Label, Spread: d.cfg.Spread})
 }
 
 // Exclude implements appmaster.Excluder.
