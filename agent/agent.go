@@ -32,6 +32,7 @@ type agent struct {
 	timeout    time.Duration         // of silence
 	heard      time.Time             // when the master was last heard of
 	seq        uint64                // of the last heartbeat
+	traced     bool                  // the spans of the process's start were made
 	unasked    string                // why it ends although the master did not ask for it; "" if it does not
 
 	wg sync.WaitGroup // tasks and tries to join
@@ -200,6 +201,7 @@ func (a *agent) begin(j joined, tick *time.Ticker) {
 	if ms := j.answer.GetHeartbeatMs(); ms > 0 {
 		a.interval = time.Duration(ms) * time.Millisecond
 		tick.Reset(a.interval)
+	a.traceStart()
 	}
 	if ms := j.answer.GetTimeoutMs(); ms > 0 {
 		a.timeout = time.Duration(ms) * time.Millisecond
@@ -251,7 +253,7 @@ func (a *agent) send(m *ctlpb.FromAgent) {
 // heartbeat sends the figures of all tasks.
 func (a *agent) heartbeat() {
 	a.seq++
-	h := &ctlpb.Heartbeat{Seq: a.seq, Agent: statsOf(a.stack)}
+	h := &ctlpb.Heartbeat{Seq: a.seq, Agent: a.stats()}
 	for _, id := range a.order {
 		e := a.executions[id]
 		if t := e.running(); t != nil && !e.state.Final() {

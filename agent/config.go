@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/heddle-stream/heddle/agent/task"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/pki"
 	"github.com/heddle-stream/heddle/internal/flow"
@@ -34,6 +35,9 @@ type Config struct {
 	Exchange     netstack.Config // Auth, TLS, Identity and Logger are filled in
 	ExchangeTLS  bool
 	FlushTimeout time.Duration
+	Follow       task.Follow                      // zero: no record is followed
+	TraceParent  flow.TraceContext                // what started this process, for the spans of its start
+	Started      time.Time                        // of this process; zero: now
 	Option       func(name string) (string, bool) // nil: none is set
 	Logger       *slog.Logger                     // nil: discard
 
@@ -57,6 +61,13 @@ func (c Config) complete() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.Logger = c.Logger.With("agent", string(c.Secrets.AgentID))
+	c.Follow.Agent = string(c.Secrets.AgentID)
+	if c.Plan != nil {
+		c.Follow.Job = c.Plan.Name
+	}
+	if c.Started.IsZero() {
+		c.Started = time.Now()
+	}
 	if c.Slots == 0 {
 		c.Slots = 1
 	}

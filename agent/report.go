@@ -1,17 +1,18 @@
 package agent
 
 import (
+	"math"
 	"os"
 	"runtime"
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/heddle-stream/heddle/agent/task"
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
-	"github.com/heddle-stream/heddle/netstack"
 )
 
 // reportOf is a task's report for the master.
@@ -28,7 +29,11 @@ func reportOf(t *task.Task) *ctlpb.TaskReport {
 	for _, s := range r.Splits {
 		p.Splits = append(p.Splits, &ctlpb.SplitReport{
 			Id: []byte(s.ID), Position: s.Position, End: s.End, Trouble: cluster.Clip(s.Trouble, maxTrouble),
+			Paused: s.Paused, Records: s.Records, Bytes: s.Bytes, Fetches: s.Fetches, FetchNs: int64(s.FetchTime), Empty: s.EmptyPolls, Committed: s.Committed,
 		})
+	}
+	for _, h := range r.Hops {
+		p.Hops = append(p.Hops, &ctlpb.HopReport{Edge: int32(h.Edge), Phase: int32(h.Phase), Counts: h.Counts, SumNs: int64(h.Sum)})
 	}
 	return p
 }
@@ -36,16 +41,54 @@ func reportOf(t *task.Task) *ctlpb.TaskReport {
 // maxTrouble is how much of a split's trouble is told: a source may have thousands of splits, and each is told every heartbeat.
 const maxTrouble = 512
 
-// statsOf is the process's report for the master.
-func statsOf(s *netstack.Stack) *ctlpb.AgentStats {
-	x := s.Stats()
-	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(heap)
-	return &ctlpb.AgentStats{
-		Rss: residentBytes(), Heap: int64(heap[0].Value.Uint64()), Goroutines: int32(runtime.NumGoroutine()),
-		Connections: int32(x.Connections), SegmentsTotal: int64(x.SegmentsTotal), SegmentsUsed: int64(x.SegmentsUsed),
-		ExchangeIn: int64(x.BytesRead), ExchangeOut: int64(x.BytesSent),
+// stats is the process's report for the master.
+func (a *agent) stats() *ctlpb.AgentStats {
+	x, spans := a.stack.Stats(), a.cfg.Follow.Provider.Stats()
+	p := runtimeStats()
+	p.Rss, p.Goroutines = residentBytes(), int32(runtime.NumGoroutine())
+	p.Connections, p.Channels, p.SegmentsTotal, p.SegmentsUsed = int32(x.Connections), int64(x.Channels), int64(x.SegmentsTotal), int64(x.SegmentsUsed)
+	p.SegmentsFloating, p.ExchangeIn, p.ExchangeOut = int64(x.SegmentsFloating), int64(x.BytesRead), int64(x.BytesSent)
+	p.SpansExported, p.SpansDropped = spans.Exported, spans.Dropped+spans.Failed
+	return p
+}
+
+// runtimeStats are the figures of Go's run time.
+func runtimeStats() *ctlpb.AgentStats {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/gc/gomemlimit:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/sched/pauses/total/gc:seconds"},
 	}
+	metrics.Read(samples)
+	p := &ctlpb.AgentStats{Heap: number(samples[0]), Memory: number(samples[1]), MemoryLimit: number(samples[2]), GcCycles: number(samples[3])}
+	if p.MemoryLimit == math.MaxInt64 {
+		p.MemoryLimit = 0
+	}
+	if samples[4].Value.Kind() == metrics.KindFloat64Histogram {
+		p.GcPauseNs = int64(histogramSum(samples[4].Value.Float64Histogram()) * 1e9)
+	}
+	var use syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &use) == nil {
+		p.CpuNs = use.Utime.Nano() + use.Stime.Nano()
+	}
+	return p
+}
+
+func number(s metrics.Sample) int64 {
+	if s.Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return int64(s.Value.Uint64())
+}
+
+// histogramSum estimates the sum of all values, taking each for the lower bound of its bucket.
+func histogramSum(h *metrics.Float64Histogram) float64 {
+	sum := 0.0
+	for i, n := range h.Counts {
+		if low := h.Buckets[i]; low > 0 {
+			sum += low * float64(n)
+		}
+	}
+	return sum
 }
 
 // residentBytes is the memory that this process occupies, 0 where the system does not tell.

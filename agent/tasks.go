@@ -65,9 +65,14 @@ func (a *agent) deploy(ctx context.Context, d *ctlpb.Task) {
 	ctx, e.cancel = context.WithCancel(ctx)
 	a.add(e)
 	a.become(e, cluster.Deploying)
+	birth := a.birth(d.GetTraceparent(), id)
 	env := task.Env{
-		Exchange: a.net, Option: a.cfg.Option, Logger: a.cfg.Logger, FlushTimeout: a.cfg.FlushTimeout,
-		OnRunning: func() { a.events.put(taskRunning{e}) },
+		Exchange: a.net, Option: a.cfg.Option, Logger: a.cfg.Logger, FlushTimeout: a.cfg.FlushTimeout, Follow: a.cfg.Follow,
+		OnRunning: func() {
+			birth.opened()
+			a.events.put(taskRunning{e})
+		},
+		OnFirst: birth.first(),
 	}
 	a.wg.Go(func() {
 		end := taskEnded{e: e}

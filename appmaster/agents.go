@@ -16,11 +16,14 @@ import (
 func (m *master) driverEnv() DriverEnv {
 	return DriverEnv{
 		App: m.cfg.App, Attempt: m.cfg.Attempt, AppDir: m.cfg.AppDir, Logger: m.log,
+		Environ: m.life.environ(),
 		Secrets: m.secretsFor,
 		Granted: func(id cluster.AgentID, container cluster.ContainerID, host string) {
 			m.post(func() {
 				m.agents[id] = &agentRecord{container: container, host: host}
 				m.dirty = true
+				m.counts.Granted++
+				m.life.granted(id, container, host)
 				m.log.Info("starting an agent", "agent", id, "host", host)
 				if m.leaving {
 					m.cfg.Driver.Return(id, false)
@@ -32,6 +35,8 @@ func (m *master) driverEnv() DriverEnv {
 		Refused: func(reason string) {
 			m.post(func() { m.plane.SlotEvent(time.Now(), slotmgr.AskRefused{Reason: reason}) })
 		},
+		Draining: func(hosts []string) { m.post(func() { m.draining(hosts) }) },
+		Reclaim:  func(agents []cluster.AgentID, count int) { m.post(func() { m.reclaim(agents, count) }) },
 	}
 }
 
@@ -55,6 +60,11 @@ func (m *master) onExit(exit AgentExit) {
 		return
 	}
 	a.exit = &exit
+	m.counts.Ended++
+	if exit.Blame {
+		m.counts.Failed++
+	}
+	m.life.registered(exit.Agent, "it ended before it registered")
 	m.dirty = true
 	m.log.Info("an agent has ended", "agent", exit.Agent, "reason", exit.Reason)
 	m.plane.SlotEvent(time.Now(), slotmgr.Exited{Agent: exit.Agent, Reason: exit.Reason, Blame: exit.Blame})
@@ -140,6 +150,7 @@ func (m *master) accept(e slotmgr.Accept) {
 		return // it broke meanwhile
 	}
 	a.session.accepted = true
+	m.life.registered(id, "")
 	a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Registered{Registered: &ctlpb.Registered{
 		JobId: string(m.job), HeartbeatMs: m.cfg.HeartbeatInterval.Milliseconds(), TimeoutMs: m.cfg.Agents.HeartbeatTimeout.Milliseconds(),
 	}}})
@@ -207,6 +218,7 @@ func (m *master) onTask(now time.Time, agent cluster.AgentID, up *ctlpb.TaskUpda
 		m.warn(fmt.Sprintf("%s on %s: %s", m.taskName(id), agent, ctl.Failure(up.GetError()).Error()))
 	}
 	m.dirty = true
+	m.life.task(id, state)
 	m.schedEvent(now, ev)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/internal/telemetry"
 )
 
 // Config is what Run needs to know. It must not change while Run runs.
@@ -40,6 +41,10 @@ type Config struct {
 	StopGrace         time.Duration                    // how long agents have to go by themselves at the end; 0: 5 s
 	Secrets           map[string]string                // options that agents may know but nobody else
 	Option            func(name string) (string, bool) // options for enumerators; nil: none
+
+	Trace       *telemetry.Provider // of this process; nil: the application's life is not traced
+	TraceParent flow.TraceContext   // what started it
+	Started     time.Time           // of this process; zero: now
 }
 
 func (c Config) complete() (Config, error) {
@@ -60,6 +65,9 @@ func (c Config) complete() (Config, error) {
 	or(&c.Agents.HeartbeatTimeout, 10*time.Second)
 	or(&c.DiscoveryBudget, 2*time.Minute)
 	or(&c.StopGrace, 5*time.Second)
+	if c.Started.IsZero() {
+		c.Started = time.Now()
+	}
 	c.Agents.Attempt = c.Attempt
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -108,6 +116,7 @@ type DriverEnv struct {
 	Attempt uint32
 	AppDir  string
 	Logger  *slog.Logger
+	Environ []string // for each agent's process, "NAME=value"
 	// Secrets makes the secrets of a new agent.
 	Secrets func(cluster.AgentID, cluster.ContainerID) (ctl.AgentSecrets, error)
 	// Granted says that an agent is being started. It comes before anything else about it.
@@ -116,6 +125,10 @@ type DriverEnv struct {
 	Exited func(AgentExit)
 	// Refused says that there will be no more agents.
 	Refused func(reason string)
+	// Draining sets the hosts that are going away, in place of those before: no new agents there, and those there go once they are free.
+	Draining func(hosts []string)
+	// Reclaim says that agents are wanted back: these are taken for certain, and beside them count in all would do, whichever they are.
+	Reclaim func(agents []cluster.AgentID, count int)
 }
 
 // AgentExit is how an agent ended.

@@ -6,12 +6,29 @@ import (
 
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/internal/telemetry"
 )
 
 // report is the last report of a subtask's task.
 type report struct {
 	attempt int
 	*ctlpb.TaskReport
+	now taskShares // between this report and the one before
+}
+
+// taskShares are the parts of a span of time that a task was busy, idle and blocked. They add up to 1, or are all 0.
+type taskShares struct{ busy, idle, blocked float64 }
+
+// sharesBetween are the shares since the report before, or since the start.
+func sharesBetween(before, r *ctlpb.TaskReport) taskShares {
+	busy, idle, blocked := r.GetBusyNs()-before.GetBusyNs(), r.GetIdleNs()-before.GetIdleNs(), r.GetBlockedNs()-before.GetBlockedNs()
+	busy, idle, blocked = max(0, busy), max(0, idle), max(0, blocked) // the meter is read while it moves
+	all := float64(busy + idle + blocked)
+	if all == 0 {
+		return taskShares{}
+	}
+	return taskShares{float64(busy) / all, float64(idle) / all, float64(blocked) / all}
 }
 
 // onReport keeps a task's figures, unless they are of an attempt before.
@@ -20,8 +37,22 @@ func (m *master) onReport(r *ctlpb.TaskReport) {
 	if r.GetId() == nil || id.Vertex < 0 || id.Vertex >= len(m.reports) || id.Subtask < 0 || id.Subtask >= len(m.reports[id.Vertex]) {
 		return
 	}
-	if old := &m.reports[id.Vertex][id.Subtask]; id.Attempt >= old.attempt {
-		*old = report{id.Attempt, r}
+	old := &m.reports[id.Vertex][id.Subtask]
+	if id.Attempt < old.attempt {
+		return
+	}
+	before := old.TaskReport
+	if id.Attempt > old.attempt {
+		before = nil
+	}
+	*old = report{attempt: id.Attempt, TaskReport: r, now: sharesBetween(before, r)}
+	if len(m.cfg.Graph.Vertices[id.Vertex].In) > 0 {
+		for _, o := range r.GetOperators() {
+			if o.GetCounters()[recordsIn] > 0 {
+				m.life.flows()
+				break
+			}
+		}
 	}
 }
 
@@ -29,6 +60,8 @@ func (m *master) onReport(r *ctlpb.TaskReport) {
 const (
 	recordsIn  = "records_in"
 	recordsOut = "records_out"
+	bytesIn    = "bytes_in"
+	bytesOut   = "bytes_out"
 )
 
 func counter(r *ctlpb.TaskReport, node int, name string) int64 {
@@ -47,6 +80,29 @@ func shares(r *ctlpb.TaskReport) (busy, blocked float64) {
 		return 0, 0
 	}
 	return float64(r.GetBusyNs()) / all, float64(r.GetBlockedNs()) / all
+}
+
+func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
+
+// measure fills in what a report says of a subtask of v.
+func (s *Subtask) measure(v *jobgraph.Vertex, r *report) {
+	for _, n := range v.Nodes {
+		s.BytesIn += counter(r.TaskReport, n, bytesIn)
+		s.BytesOut += counter(r.TaskReport, n, bytesOut)
+	}
+	s.Time = TaskTime{Busy: seconds(r.GetBusyNs()), Idle: seconds(r.GetIdleNs()), Blocked: seconds(r.GetBlockedNs())}
+	s.Recent = TaskShares{Busy: r.now.busy, Idle: r.now.idle, Blocked: r.now.blocked}
+	for _, h := range r.GetHops() {
+		if int(h.GetPhase()) >= len(telemetry.PhaseNames) || h.GetPhase() < 0 {
+			continue // of a later version
+		}
+		b := telemetry.LatencyOf(h.GetCounts(), time.Duration(h.GetSumNs()))
+		n := b.Count()
+		s.Hops = append(s.Hops, Hop{
+			Edge: int(h.GetEdge()), Phase: telemetry.PhaseNames[h.GetPhase()], Count: n, Mean: b.Sum / float64(max(1, n)),
+			P50: b.Quantile(0.5), P99: b.Quantile(0.99), Buckets: b,
+		})
+	}
 }
 
 // watermark returns a task's watermark, nil while it has none.

@@ -40,6 +40,8 @@ type master struct {
 	// Owned by the loop.
 	plane    *plane.Plane
 	agents   map[cluster.AgentID]*agentRecord
+	life     *life
+	counts   Containers
 	sources  []*source
 	reports  [][]report  // by vertex and subtask
 	rates    []rateMeter // by vertex
@@ -98,6 +100,7 @@ func newMaster(cfg Config) (*master, error) {
 		agents: map[cluster.AgentID]*agentRecord{}, started: time.Now(),
 		rates: make([]rateMeter, len(cfg.Graph.Vertices)),
 	}
+		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Started, cfg.App, cfg.Job.Name),
 	m.reports = make([][]report, len(cfg.Graph.Vertices))
 	for i := range cfg.Graph.Vertices {
 		v := &cfg.Graph.Vertices[i]
@@ -141,8 +144,11 @@ func (m *master) run(ctx context.Context) (Result, error) {
 	m.loop(ctx)
 	stop()
 	m.close(srv, m.cfg.Driver)
+	m.life.between("start master", m.cfg.Started, time.Now())
 	result := m.result()
+	m.finalize()
 	return result, m.record(result)
+	m.life.over(m.Snapshot().State)
 }
 
 func (m *master) startFront() (string, error) {

@@ -18,7 +18,7 @@ func (m *master) publish(now time.Time) {
 	state, since := m.job0().State()
 	s := &Snapshot{
 		App: m.cfg.App, Job: m.cfg.Job.Name, State: state.String(), Since: since, Started: m.started, Time: now,
-		Attempt: m.job0().Attempt(), Cause: m.causeView(), Warnings: slices.Clone(m.warnings), Waiting: m.waiting(now, state),
+		Attempt: m.job0().Attempt(), Cause: m.causeView(), Warnings: slices.Clone(m.warnings), Waiting: m.waiting(now, state), Containers: m.counts,
 	}
 	tasks := map[cluster.SlotID][]string{}
 	for v := range m.cfg.Graph.Vertices {
@@ -198,6 +198,7 @@ func (m *master) subtaskView(id int, e sched.Execution) Subtask {
 	out.Busy, out.Blocked = shares(r.TaskReport)
 	out.InQueued, out.OutQueued = int(r.GetInQueued()), int(r.GetOutQueued())
 	return out
+	out.measure(v, &r)
 }
 
 // leaves reports whether one of the edges begins at node n: what n emits is what the chain emits.
@@ -221,6 +222,9 @@ func (m *master) agentView(a slotmgr.Agent, tasks map[cluster.SlotID][]string) A
 		out.Segments, out.SegmentsUse = s.GetSegmentsTotal(), s.GetSegmentsUsed()
 		out.ExchangeIn, out.ExchangeOut = s.GetExchangeIn(), s.GetExchangeOut()
 	}
+		out.Memory, out.MemoryLimit, out.GCs, out.GCPause = s.GetMemory(), s.GetMemoryLimit(), s.GetGcCycles(), seconds(s.GetGcPauseNs())
+		out.CPU, out.SegmentsFloating, out.Channels = seconds(s.GetCpuNs()), s.GetSegmentsFloating(), s.GetChannels()
+		out.SpansExported, out.SpansDropped = s.GetSpansExported(), s.GetSpansDropped()
 	return out
 }
 
@@ -243,7 +247,9 @@ func (m *master) sourceView(src *source) Source {
 		for _, s := range splits {
 			view := Split{ID: s.ID, Subtask: r, Position: -1, End: -1}
 			if p := at[s.ID]; p != nil {
-				view.Position, view.End, view.Trouble = p.GetPosition(), p.GetEnd(), p.GetTrouble()
+				view.Position, view.End, view.Trouble, view.Paused = p.GetPosition(), p.GetEnd(), p.GetTrouble(), p.GetPaused()
+				view.Records, view.Bytes, view.Fetches, view.FetchNs = p.GetRecords(), p.GetBytes(), p.GetFetches(), p.GetFetchNs()
+				view.Empty, view.Committed = p.GetEmpty(), p.GetCommitted()
 			}
 			out.Splits = append(out.Splits, view)
 		}

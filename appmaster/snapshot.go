@@ -1,6 +1,10 @@
 package appmaster
 
-import "time"
+import (
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/telemetry"
+)
 
 // Snapshot is the state of an application at one moment. It never changes; the master publishes new ones.
 type Snapshot struct {
@@ -19,6 +23,17 @@ type Snapshot struct {
 	Sources  []Source   `json:"sources"`
 	Warnings []Warning  `json:"warnings,omitempty"` // the latest, oldest first
 	Slots    SlotCounts `json:"slots"`
+
+	Containers Containers `json:"containers"`
+}
+
+// Containers count agents since this ApplicationMaster began.
+type Containers struct {
+	Asked    int `json:"asked"` // in all, less what was withdrawn
+	Granted  int `json:"granted"`
+	Released int `json:"released"` // told to go since nobody needed them
+	Ended    int `json:"ended"`
+	Failed   int `json:"failed"` // of those that ended, by their own fault
 }
 
 // SlotCounts sums up slots.
@@ -90,6 +105,38 @@ type Subtask struct {
 	Blocked    float64   `json:"blocked"`
 	InQueued   int       `json:"in_queued"`  // segments received and not yet consumed
 	OutQueued  int       `json:"out_queued"` // segments emitted and not yet sent
+
+	BytesIn  int64      `json:"bytes_in"` // through the exchange
+	BytesOut int64      `json:"bytes_out"`
+	Time     TaskTime   `json:"time"`   // since the task began
+	Recent   TaskShares `json:"recent"` // since the report before: Busy and Blocked are since the task began
+	Hops     []Hop      `json:"hops,omitempty"`
+}
+
+// TaskTime is how a task has spent its running time, in seconds.
+type TaskTime struct {
+	Busy    float64 `json:"busy"`
+	Idle    float64 `json:"idle"`    // waiting for input
+	Blocked float64 `json:"blocked"` // waiting for room in the output: back-pressured
+}
+
+// TaskShares are parts of a span of time. They add up to 1, or are all 0 before the first report.
+type TaskShares struct {
+	Busy    float64 `json:"busy"`
+	Idle    float64 `json:"idle"`
+	Blocked float64 `json:"blocked"`
+}
+
+// Hop is how long one phase of the way through an edge to a subtask took, for the records that were followed.
+type Hop struct {
+	Edge  int     `json:"edge"`
+	Phase string  `json:"phase"` // fill, credit, send_queue, wire, receive_queue
+	Count uint64  `json:"count"`
+	Mean  float64 `json:"mean"` // seconds; P50 and P99 are upper bounds of their buckets
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+
+	Buckets *telemetry.Buckets `json:"-"`
 }
 
 // Agent is an agent with its slots.
@@ -112,6 +159,16 @@ type Agent struct {
 	SegmentsUse int64     `json:"segments_used"`
 	ExchangeIn  int64     `json:"exchange_in"`
 	ExchangeOut int64     `json:"exchange_out"`
+
+	Memory           int64   `json:"memory"`                 // that Go has from the system
+	MemoryLimit      int64   `json:"memory_limit,omitempty"` // 0: none
+	GCs              int64   `json:"gcs"`
+	GCPause          float64 `json:"gc_pause"` // seconds in all
+	CPU              float64 `json:"cpu"`      // seconds used
+	SegmentsFloating int64   `json:"segments_floating"`
+	Channels         int64   `json:"channels"` // of other agents, consumed and served
+	SpansExported    int64   `json:"spans_exported"`
+	SpansDropped     int64   `json:"spans_dropped"`
 }
 
 // Slot is one slot of an agent.
@@ -138,6 +195,15 @@ type Split struct {
 	Position int64  `json:"position"`          // next to be read; -1: unknown
 	End      int64  `json:"end"`               // where the input ends for now; -1: unknown
 	Trouble  string `json:"trouble,omitempty"` // why it can't be read for now
+	Paused   bool   `json:"paused,omitempty"`  // it is ahead of other splits, and waits for them
+
+	// Since its reader began, where that is measured.
+	Records   int64 `json:"records,omitempty"`
+	Bytes     int64 `json:"bytes,omitempty"`     // as they came from outside
+	Fetches   int64 `json:"fetches,omitempty"`   // answers that brought something
+	FetchNs   int64 `json:"fetch_ns,omitempty"`  // from request to answer, of those, in all
+	Empty     int64 `json:"empty,omitempty"`     // answers that brought nothing
+	Committed int64 `json:"committed,omitempty"` // the position that the outside world was last told; absent: none
 }
 
 // Warning is a fault that was survived.

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
+	"github.com/heddle-stream/heddle/internal/telemetry"
 )
 
 // turn brings the machines to rest and does what they want of the world.
@@ -28,9 +29,12 @@ func (m *master) perform(effect any) {
 	case slotmgr.Refuse:
 		m.log.Warn("refused an agent", "agent", e.Agent, "reason", e.Reason)
 	case slotmgr.Ask:
+		m.counts.Asked = e.Total
+		m.life.ask(e.Total)
 		m.cfg.Driver.Ask(e.Total)
 	case slotmgr.Return:
 		m.log.Info("returning an agent", "agent", e.Agent, "reason", e.Reason)
+		m.counts.Released++
 		m.let(e.Agent, e.Reason)
 	case slotmgr.Lost:
 		m.lost(e)
@@ -70,7 +74,7 @@ func (m *master) let(id cluster.AgentID, reason string) {
 
 // exclude tells the driver where it shall start no agents.
 func (m *master) exclude(hosts []string) {
-	m.warn(fmt.Sprintf("hosts on which agents keep failing, excluded for now: %v", hosts))
+	m.warn(fmt.Sprintf("hosts on which agents keep failing, or that are going away, get no agents for now: %v", hosts))
 	if d, ok := m.cfg.Driver.(Excluder); ok {
 		d.Exclude(hosts)
 	}
@@ -109,8 +113,15 @@ func (m *master) deploy(e sched.Deploy) {
 		m.toAgent(e.Agent, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Deploy{Deploy: order}})
 		order, size = &ctlpb.Deploy{}, 0
 	}
+	ids := make([]cluster.ExecutionID, len(e.Tasks))
+	for i, t := range e.Tasks {
+		ids[i] = t.ID
+	}
+	trace := telemetry.Traceparent(m.life.deploying(e.Agent, ids))
 	for _, t := range e.Tasks {
-		order.Tasks = append(order.Tasks, m.pbTask(t))
+		pb := m.pbTask(t)
+		pb.Traceparent = trace
+		order.Tasks = append(order.Tasks, pb)
 		for _, in := range t.Inputs {
 			size += len(in.Channels)
 		}

@@ -140,6 +140,12 @@ func (c *Config) Int(name string) int {
 	return n
 }
 
+// Float returns the value of a Float option; 0 if unset.
+func (c *Config) Float(name string) float64 {
+	v, _ := strconv.ParseFloat(c.get(name, Float), 64) // canonical already
+	return v
+}
+
 // Duration returns the value of a Duration option; 0 if unset.
 func (c *Config) Duration(name string) time.Duration {
 	d, _ := ParseDuration(c.get(name, Duration))

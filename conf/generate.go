@@ -13,7 +13,8 @@ var sections = map[string]string{
 	"appmaster": "ApplicationMaster", "web": "ApplicationMaster",
 	"exchange": "Exchange of records between agents",
 	"kafka":    "Kafka",
-	"log":      "Logs",
+	"trace":    "Traces and metrics", "metrics": "Traces and metrics",
+	"log": "Logs",
 }
 
 // section is the heading that o belongs under.

@@ -66,10 +66,31 @@ func Load(r *Registry, src Sources) (*Config, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", f.Where, err))
 		}
 	}
+	c.setForeign(src.Environ)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// setForeign sets options that are unset by the variables of other programs. What such a variable says that Heddle can't do is no error:
+// it may be meant for others.
+func (c *Config) setForeign(environ []string) {
+	set := map[string]string{}
+	for _, line := range environ {
+		if env, text, _ := strings.Cut(line, "="); text != "" {
+			set[env] = text
+		}
+	}
+	for _, o := range c.registry.options {
+		text := set[o.Also]
+		if o.Also == "" || text == "" || c.values[o.Name].Text != "" {
+			continue
+		}
+		if err := c.Set(o.Name, text, FromEnvironment, o.Also); err != nil {
+			c.warnings = append(c.warnings, fmt.Sprintf("environment variable %s is ignored: %v", o.Also, err))
+		}
+	}
 }
 
 // checkMode warns of a file with secrets that everybody can read.

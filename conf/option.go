@@ -21,9 +21,10 @@ const (
 	Bytes                // an amount of memory: 32KiB, 64MiB, 1000000
 	List                 // texts separated by commas; in YAML also a sequence
 	Enum                 // one of Option.Values
+	Float                // a number: 1, 0.5
 )
 
-var typeNames = [...]string{"string", "bool", "int", "duration", "bytes", "list", "enum"}
+var typeNames = [...]string{"string", "bool", "int", "duration", "bytes", "list", "enum", "float"}
 
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
@@ -44,6 +45,7 @@ type Option struct {
 	Min     string   // least value of an Int, Duration or Bytes, "" for none
 	Max     string   // greatest value, "" for none
 	Secret  bool     // masked when shown, refused on the command line, never in conf.yaml
+	Also    string   // another program's environment variable that sets the option where nothing else does, "" for none
 	Common  bool     // shown among the flags of `heddle run --help`
 }
 
@@ -70,6 +72,8 @@ func (o Option) Form() string {
 		form = "an amount of bytes such as 32KiB, 64MiB or 1000000"
 	case List:
 		form = "texts separated by commas"
+	case Float:
+		form = "a number such as 1 or 0.5"
 	case Enum:
 		form = "one of " + strings.Join(o.Values, ", ")
 	}
@@ -139,6 +143,12 @@ func (o Option) parse(text string) (string, int64, error) {
 	case Bytes:
 		v, err := ParseBytes(text)
 		return FormatBytes(v), v, err
+	case Float:
+		v, err := strconv.ParseFloat(text, 64)
+		if err == nil && (math.IsNaN(v) || math.Abs(v) > 1e12) {
+			err = strconv.ErrRange
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64), int64(v * 1e6), err
 	case List:
 		return strings.Join(splitList(text), ","), 0, nil
 	case Enum:

@@ -23,20 +23,7 @@ type Follow struct {
 // on reports whether there is anything to follow.
 func (f *Follow) on() bool { return f.Rate > 0 || f.Ratio > 0 || f.Provider.Traces() }
 
-// Phases of a hop through the exchange, in order of time.
-const (
-	PhaseFill    = iota // in the producer's segment, until that is full or flushed
-	PhaseCredit         // until the consumer has given credit
-	PhaseSend           // in the send queue of the connection
-	PhaseWire           // written and on the wire
-	PhaseReceive        // in the receive queue, and behind other records of its segment
-	Phases
-)
-
-// PhaseNames are the names of the phases in metrics.
-var PhaseNames = [Phases]string{"fill", "credit", "send_queue", "wire", "receive_queue"}
-
-var phaseSpans = [Phases]string{"fill segment", "wait for credit", "send queue", "write and wire", "receive queue"}
+var phaseSpans = [telemetry.Phases]string{"fill segment", "wait for credit", "send queue", "write and wire", "receive queue"}
 
 // follower is what a task does about records that are followed. The task's goroutine owns it, but for the histograms.
 type follower struct {
@@ -152,9 +139,9 @@ func (f *follower) Read(a flow.Arrival) flow.TraceContext {
 // Arrive implements flow.Follower.
 func (f *follower) Arrive(i int) flow.TraceContext {
 	m, h, now := &f.marks[i], f.hop, f.now()
-	times := [Phases + 1]time.Time{h.Put.Add(-m.filled), h.Put, h.Credited, h.Written, h.Received, now}
-	for p := range Phases {
-		if p == PhaseWire && h.Local || p > 0 && p < PhaseReceive && h.Local {
+	times := [telemetry.Phases + 1]time.Time{h.Put.Add(-m.filled), h.Put, h.Credited, h.Written, h.Received, now}
+	for p := range telemetry.Phases {
+		if p == telemetry.PhaseWire && h.Local || p > 0 && p < telemetry.PhaseReceive && h.Local {
 			continue
 		}
 		f.in.hops[p].Observe(max(0, times[p+1].Sub(times[p])))
@@ -175,12 +162,12 @@ func (f *follower) Arrive(i int) flow.TraceContext {
 		hop.Set(telemetry.A("network.transport", "tcp"), telemetry.A("network.peer.address", c.Addr),
 			telemetry.A("heddle.clock.offset", h.Clock.Ahead.Seconds()), telemetry.A("heddle.clock.offset.error", h.Clock.Within.Seconds()))
 	}
-	for p := range Phases {
-		if h.Local && p > PhaseFill && p < PhaseReceive {
+	for p := range telemetry.Phases {
+		if h.Local && p > telemetry.PhaseFill && p < telemetry.PhaseReceive {
 			continue
 		}
 		s := f.cfg.Provider.Start(telemetry.Start{Parent: hop.Context(), Name: phaseSpans[p], At: times[p]})
-		s.Set(telemetry.A("heddle.phase", PhaseNames[p]))
+		s.Set(telemetry.A("heddle.phase", telemetry.PhaseNames[p]))
 		s.End(times[p+1])
 	}
 	hop.End(now)

@@ -142,8 +142,8 @@ func TestFollowARecordThroughTwoProcesses(t *testing.T) {
 			phases[h.Phase] = true
 		}
 	}
-	if len(phases) != Phases {
-		t.Errorf("phases %v were timed, want all %d", phases, Phases)
+	if len(phases) != telemetry.Phases {
+		t.Errorf("phases %v were timed, want all %d", phases, telemetry.Phases)
 	}
 }
 
@@ -157,7 +157,7 @@ func checkHop(t *testing.T, spans []otlptest.Span, hop otlptest.Span) {
 			n++
 		}
 	}
-	if n != Phases || sum != length(hop) {
+	if n != telemetry.Phases || sum != length(hop) {
 		t.Errorf("a hop of %v has %d phases that take %v", length(hop), n, sum)
 	}
 	if hop.Attrs["network.peer.address"] == "" || hop.Attrs["heddle.exchange.local"] != "false" || hop.Attrs["heddle.clock.offset.error"] == "" {

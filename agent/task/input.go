@@ -17,7 +17,7 @@ type input struct {
 	gate   Gate
 	reader flow.SegmentReader // of all channels: it keeps what several segments make up apart by their writers
 	bytes  *flow.Counter
-	hops   [Phases]telemetry.Latency // of followed records
+	hops   [telemetry.Phases]telemetry.Latency // of followed records
 }
 
 // take handles one item of in, and gives it back however that ends.
@@ -35,6 +35,9 @@ func (t *Task) take(in *input, it Item) error {
 			defer t.follow.arrived()
 		}
 		err = in.reader.Consume(it.Payload)
+		if t.first {
+			t.sawFirst()
+		}
 	case it.Event != nil:
 		err = t.event(in, it)
 	}
@@ -43,6 +46,12 @@ func (t *Task) take(in *input, it Item) error {
 		err = t.control(in, it.Channel, flow.Control{Kind: flow.End}) // the valve knows if it came before
 	}
 	return err
+}
+
+// sawFirst notes that the first records were handled.
+func (t *Task) sawFirst() {
+	t.first = false
+	t.env.OnFirst()
 }
 
 func (t *Task) event(in *input, it Item) error {

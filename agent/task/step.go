@@ -122,6 +122,9 @@ func (t *Task) poll() (Status, error) {
 	}
 	status, err := t.source.Poll()
 	t.dirty = true // it may have emitted before it said that there is no more
+	if t.first && t.ops[0].Counter(RecordsOut).Load() > 0 {
+		t.sawFirst()
+	}
 	if err != nil {
 		return Ended, err
 	}

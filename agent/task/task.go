@@ -49,6 +49,8 @@ type Env struct {
 	Substitute func(node *flow.Node, subtask int) any
 	// OnRunning is called by the task's goroutine when all operators are open. It may be nil.
 	OnRunning func()
+	// OnFirst is called by the task's goroutine, once, when it has read the first records. It may be nil.
+	OnFirst func()
 }
 
 // Task is one execution of a subtask. Make it with New, run it with Run (or, one step after the other and without
@@ -77,6 +79,7 @@ type Task struct {
 	flushed      time.Time         // when everything was last flushed
 	dirty        bool              // something was handled since
 	current      *operator         // whose method runs, for errors; nil: not known
+	first        bool              // OnFirst is still to be called
 
 	meter     meter        // moved by the task's goroutine, read by all
 	watermark atomic.Int64 // of the input (of a source: of the output); read by all
@@ -139,6 +142,7 @@ func (t *Task) defaults() {
 	t.meter.clock = t.env.Clock
 	if t.env.Follow.on() {
 		t.follow = newFollower(t, t.env.Follow)
+	t.first = t.env.OnFirst != nil
 	}
 }
 

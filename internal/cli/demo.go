@@ -68,7 +68,9 @@ func (s *session) demo(ctx context.Context, rate int, duration time.Duration) er
 	if err != nil {
 		return err
 	}
-	r, err := s.startApplication(c, plan, &jobText{"demo.yaml", demo.Job}, true)
+	trace := s.traceSubmission(ctx, c, plan.Name, newTimings())
+	r, err := s.startApplication(c, plan, &jobText{"demo.yaml", demo.Job}, true, trace)
+	trace.end(appID(r), err)
 	if err != nil {
 		return err
 	}

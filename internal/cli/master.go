@@ -88,7 +88,7 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
-	return appmaster.Run(ctx, app.masterConfig(plan, driver, front, control))
+	return s.runTraced(ctx, app, app.masterConfig(plan, driver, front, control))
 }
 
 var errOtherGraph = errors.New("the ApplicationMaster builds another job graph than the client: main() must build the same graph in every process, whatever the time, the host or chance; see the documentation of package run")

@@ -33,9 +33,9 @@ type master struct {
 	err   error         // how; valid after done
 }
 
-// startMaster starts the ApplicationMaster of app: this program again, with the same arguments, in a process
+// startMaster starts the ApplicationMaster of app: this program again, with the same arguments and more environment, in a process
 // group of its own, so that Ctrl-C reaches the client alone.
-func (s *session) startMaster(app appDir, lock *os.File, attached bool) (*master, error) {
+func (s *session) startMaster(app appDir, lock *os.File, attached bool, environ []string) (*master, error) {
 	log, err := os.OpenFile(app.file(logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the log of the ApplicationMaster: %w", err)
@@ -43,6 +43,7 @@ func (s *session) startMaster(app appDir, lock *os.File, attached bool) (*master
 	defer log.Close()
 	cmd := exec.Command(s.env.Executable, s.env.Args...)
 	cmd.Env = append(conf.ChildEnviron(s.env.Environ), "HEDDLE_ROLE=appmaster", "HEDDLE_APP_DIR="+app.path)
+	cmd.Env = append(cmd.Env, environ...)
 	cmd.Args[0] = s.env.Program
 	cmd.Stdout, cmd.Stderr = log, log
 	if attached {

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/internal/telemetry"
 	"github.com/heddle-stream/heddle/netstack"
 )
 
@@ -141,6 +142,17 @@ func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Conf
 		cfg.Exchange.Advertise = advertise
 	}
 	cfg.JoinTimeout = c.Duration("agent.register-timeout")
+	id := s.env.Getenv("HEDDLE_AGENT_ID")
+	if id == "" {
+		id = "agent"
+	}
+	provider, err := s.telemetry(ctx, app, "agent", id, nil)
+	if err != nil {
+		return err
+	}
+	defer closeTelemetry(provider)
+	cfg.Follow, cfg.Started = follow(app, provider), processStart
+	cfg.TraceParent, _ = telemetry.ParseTraceparent(s.env.Getenv("TRACEPARENT"))
 	err = agent.Run(ctx, cfg)
 	if _, ok := errors.AsType[*agent.LostError](err); ok {
 		return unreachable(err)

@@ -112,10 +112,14 @@ func enoughAgents(plan *jobgraph.Graph, c *conf.Config) error {
 
 // runLocal runs the job as processes of this host.
 func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, text *jobText, f runFlags, times *timings) error {
-	r, err := s.startApplication(c, plan, text, !f.detach)
+	trace := s.traceSubmission(ctx, c, plan.Name, times)
+	r, err := s.startApplication(c, plan, text, !f.detach, trace)
 	if err != nil {
+		trace.end("", err)
 		return err
 	}
+	times.mark("master started")
+	trace.end(r.app.id, nil)
 	r.progress = newProgress(s, plan.Name, r.app.id, f.quiet, times)
 	r.progress.timings = f.timings
 	if byHand(c) {
@@ -147,7 +151,7 @@ func prints(plan *jobgraph.Graph) bool {
 }
 
 // startApplication writes the directory of a new application and starts its ApplicationMaster.
-func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text *jobText, attached bool) (*running, error) {
+func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text *jobText, attached bool, trace *submission) (*running, error) {
 	stateDir, err := s.stateDir(c)
 	if err != nil {
 		return nil, err
@@ -161,7 +165,7 @@ func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text *j
 	sec, err := app.write(c, plan.Fingerprint, text)
 	if err == nil {
 		var m *master
-		if m, err = s.startMaster(app, lock, attached); err == nil {
+		if m, err = s.startMaster(app, lock, attached, trace.environ()); err == nil {
 			return &running{s: s, app: app, master: m, client: newClient(app, sec), signals: s.env.Signals,
 				silence: silence(c.Duration("agent.heartbeat-timeout"))}, nil
 		}

@@ -200,6 +200,7 @@ func (d *Driver) command(ctx context.Context, id cluster.AgentID, dir string) *e
 	cmd.Args[0] = os.Args[0] // what people see in a list of processes
 	cmd.Env = append(append([]string(nil), d.cfg.Env...),
 		"HEDDLE_ROLE=agent", "HEDDLE_APP_DIR="+d.env.AppDir, "HEDDLE_AGENT_DIR="+dir, "HEDDLE_AGENT_ID="+string(id))
+	cmd.Env = append(cmd.Env, d.env.Environ...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = d.cfg.Grace
 	cmd.SysProcAttr = dieWithParent()

@@ -165,6 +165,8 @@ type FromMaster struct {
 	//	*FromMaster_Splits
 	//	*FromMaster_Ack
 	//	*FromMaster_Shutdown
+	//	*FromMaster_Delivered
+	//	*FromMaster_LogLevel
 	M             isFromMaster_M `protobuf_oneof:"m"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -270,6 +272,24 @@ func (x *FromMaster) GetShutdown() *Shutdown {
 	return nil
 }
 
+func (x *FromMaster) GetDelivered() *Delivered {
+	if x != nil {
+		if x, ok := x.M.(*FromMaster_Delivered); ok {
+			return x.Delivered
+		}
+	}
+	return nil
+}
+
+func (x *FromMaster) GetLogLevel() *LogLevel {
+	if x != nil {
+		if x, ok := x.M.(*FromMaster_LogLevel); ok {
+			return x.LogLevel
+		}
+	}
+	return nil
+}
+
 type isFromMaster_M interface {
 	isFromMaster_M()
 }
@@ -302,6 +322,14 @@ type FromMaster_Shutdown struct {
 	Shutdown *Shutdown `protobuf:"bytes,7,opt,name=shutdown,proto3,oneof"` // stop every task, exit 0
 }
 
+type FromMaster_Delivered struct {
+	Delivered *Delivered `protobuf:"bytes,10,opt,name=delivered,proto3,oneof"`
+}
+
+type FromMaster_LogLevel struct {
+	LogLevel *LogLevel `protobuf:"bytes,20,opt,name=log_level,json=logLevel,proto3,oneof"`
+}
+
 func (*FromMaster_Registered) isFromMaster_M() {}
 
 func (*FromMaster_Refused) isFromMaster_M() {}
@@ -315,6 +343,10 @@ func (*FromMaster_Splits) isFromMaster_M() {}
 func (*FromMaster_Ack) isFromMaster_M() {}
 
 func (*FromMaster_Shutdown) isFromMaster_M() {}
+
+func (*FromMaster_Delivered) isFromMaster_M() {}
+
+func (*FromMaster_LogLevel) isFromMaster_M() {}
 
 // Register introduces an agent. The master answers Registered or Refused.
 type Register struct {
@@ -517,6 +549,112 @@ func (x *Registered) GetTimeoutMs() int64 {
 	return 0
 }
 
+// LogLevel changes what a component logs, for a while.
+type LogLevel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Component     string                 `protobuf:"bytes,1,opt,name=component,proto3" json:"component,omitempty"`       // "": all
+	Level         string                 `protobuf:"bytes,2,opt,name=level,proto3" json:"level,omitempty"`               // debug, info, warn, error; "": the configured one
+	ForMs         int64                  `protobuf:"varint,3,opt,name=for_ms,json=forMs,proto3" json:"for_ms,omitempty"` // 0: until the process ends
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogLevel) Reset() {
+	*x = LogLevel{}
+	mi := &file_ctl_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogLevel) ProtoMessage() {}
+
+func (x *LogLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogLevel.ProtoReflect.Descriptor instead.
+func (*LogLevel) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LogLevel) GetComponent() string {
+	if x != nil {
+		return x.Component
+	}
+	return ""
+}
+
+func (x *LogLevel) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *LogLevel) GetForMs() int64 {
+	if x != nil {
+		return x.ForMs
+	}
+	return 0
+}
+
+// Delivered says that everything before a mark of the sources' streams has left every sink: see flow.Committer.
+type Delivered struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mark          uint64                 `protobuf:"varint,1,opt,name=mark,proto3" json:"mark,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Delivered) Reset() {
+	*x = Delivered{}
+	mi := &file_ctl_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Delivered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Delivered) ProtoMessage() {}
+
+func (x *Delivered) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Delivered.ProtoReflect.Descriptor instead.
+func (*Delivered) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Delivered) GetMark() uint64 {
+	if x != nil {
+		return x.Mark
+	}
+	return 0
+}
+
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -526,7 +664,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_ctl_proto_msgTypes[4]
+	mi := &file_ctl_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -538,7 +676,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[4]
+	mi := &file_ctl_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -551,7 +689,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{4}
+	return file_ctl_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Refused) GetReason() string {
@@ -570,7 +708,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_ctl_proto_msgTypes[5]
+	mi := &file_ctl_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +720,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[5]
+	mi := &file_ctl_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +733,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{5}
+	return file_ctl_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -614,7 +752,7 @@ type Shutdown struct {
 
 func (x *Shutdown) Reset() {
 	*x = Shutdown{}
-	mi := &file_ctl_proto_msgTypes[6]
+	mi := &file_ctl_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -626,7 +764,7 @@ func (x *Shutdown) String() string {
 func (*Shutdown) ProtoMessage() {}
 
 func (x *Shutdown) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[6]
+	mi := &file_ctl_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -639,7 +777,7 @@ func (x *Shutdown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shutdown.ProtoReflect.Descriptor instead.
 func (*Shutdown) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{6}
+	return file_ctl_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Shutdown) GetReason() string {
@@ -660,7 +798,7 @@ type ExecutionID struct {
 
 func (x *ExecutionID) Reset() {
 	*x = ExecutionID{}
-	mi := &file_ctl_proto_msgTypes[7]
+	mi := &file_ctl_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -672,7 +810,7 @@ func (x *ExecutionID) String() string {
 func (*ExecutionID) ProtoMessage() {}
 
 func (x *ExecutionID) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[7]
+	mi := &file_ctl_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -685,7 +823,7 @@ func (x *ExecutionID) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionID.ProtoReflect.Descriptor instead.
 func (*ExecutionID) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{7}
+	return file_ctl_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExecutionID) GetVertex() int32 {
@@ -721,7 +859,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_ctl_proto_msgTypes[8]
+	mi := &file_ctl_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +871,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[8]
+	mi := &file_ctl_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +884,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{8}
+	return file_ctl_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Error) GetKind() int32 {
@@ -791,7 +929,7 @@ type TaskUpdate struct {
 
 func (x *TaskUpdate) Reset() {
 	*x = TaskUpdate{}
-	mi := &file_ctl_proto_msgTypes[9]
+	mi := &file_ctl_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +941,7 @@ func (x *TaskUpdate) String() string {
 func (*TaskUpdate) ProtoMessage() {}
 
 func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[9]
+	mi := &file_ctl_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +954,7 @@ func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskUpdate.ProtoReflect.Descriptor instead.
 func (*TaskUpdate) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{9}
+	return file_ctl_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TaskUpdate) GetId() *ExecutionID {
@@ -870,7 +1008,7 @@ type Deploy struct {
 
 func (x *Deploy) Reset() {
 	*x = Deploy{}
-	mi := &file_ctl_proto_msgTypes[10]
+	mi := &file_ctl_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -882,7 +1020,7 @@ func (x *Deploy) String() string {
 func (*Deploy) ProtoMessage() {}
 
 func (x *Deploy) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[10]
+	mi := &file_ctl_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -895,7 +1033,7 @@ func (x *Deploy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deploy.ProtoReflect.Descriptor instead.
 func (*Deploy) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{10}
+	return file_ctl_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Deploy) GetTasks() []*Task {
@@ -915,13 +1053,14 @@ type Task struct {
 	Outputs       []*Output              `protobuf:"bytes,5,rep,name=outputs,proto3" json:"outputs,omitempty"` // one for each out-edge, in the order of Vertex.Out
 	Splits        []*Split               `protobuf:"bytes,6,rep,name=splits,proto3" json:"splits,omitempty"`   // of a source: those known already
 	NoMoreSplits  bool                   `protobuf:"varint,7,opt,name=no_more_splits,json=noMoreSplits,proto3" json:"no_more_splits,omitempty"`
+	Traceparent   string                 `protobuf:"bytes,20,opt,name=traceparent,proto3" json:"traceparent,omitempty"` // of the order, for the spans of the task's start; "": they are not traced
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_ctl_proto_msgTypes[11]
+	mi := &file_ctl_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1072,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[11]
+	mi := &file_ctl_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1085,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{11}
+	return file_ctl_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Task) GetId() *ExecutionID {
@@ -998,6 +1137,13 @@ func (x *Task) GetNoMoreSplits() bool {
 	return false
 }
 
+func (x *Task) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
 type Input struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Edge          int32                  `protobuf:"varint,1,opt,name=edge,proto3" json:"edge,omitempty"`
@@ -1008,7 +1154,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1020,7 +1166,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1033,7 +1179,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{12}
+	return file_ctl_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Input) GetEdge() int32 {
@@ -1063,7 +1209,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1221,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1234,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{13}
+	return file_ctl_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Channel) GetPartition() string {
@@ -1137,7 +1283,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1295,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1308,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{14}
+	return file_ctl_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Output) GetEdge() int32 {
@@ -1196,7 +1342,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1354,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1367,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{15}
+	return file_ctl_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Cancel) GetIds() []*ExecutionID {
@@ -1249,7 +1395,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1261,7 +1407,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1274,7 +1420,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{16}
+	return file_ctl_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Split) GetId() []byte {
@@ -1302,7 +1448,7 @@ type Splits struct {
 
 func (x *Splits) Reset() {
 	*x = Splits{}
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1460,7 @@ func (x *Splits) String() string {
 func (*Splits) ProtoMessage() {}
 
 func (x *Splits) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1473,7 @@ func (x *Splits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Splits.ProtoReflect.Descriptor instead.
 func (*Splits) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{17}
+	return file_ctl_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Splits) GetId() *ExecutionID {
@@ -1360,7 +1506,7 @@ type PartitionsReleased struct {
 
 func (x *PartitionsReleased) Reset() {
 	*x = PartitionsReleased{}
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1518,7 @@ func (x *PartitionsReleased) String() string {
 func (*PartitionsReleased) ProtoMessage() {}
 
 func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1531,7 @@ func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionsReleased.ProtoReflect.Descriptor instead.
 func (*PartitionsReleased) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{18}
+	return file_ctl_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PartitionsReleased) GetPartitions() []string {
@@ -1406,7 +1552,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1564,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1577,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{19}
+	return file_ctl_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Heartbeat) GetSeq() uint64 {
@@ -1464,7 +1610,7 @@ type HeartbeatAck struct {
 
 func (x *HeartbeatAck) Reset() {
 	*x = HeartbeatAck{}
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1622,7 @@ func (x *HeartbeatAck) String() string {
 func (*HeartbeatAck) ProtoMessage() {}
 
 func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1635,7 @@ func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatAck.ProtoReflect.Descriptor instead.
 func (*HeartbeatAck) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{20}
+	return file_ctl_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HeartbeatAck) GetSeq() uint64 {
@@ -1510,13 +1656,14 @@ type TaskReport struct {
 	Splits        []*SplitReport         `protobuf:"bytes,7,rep,name=splits,proto3" json:"splits,omitempty"`
 	InQueued      int32                  `protobuf:"varint,8,opt,name=in_queued,json=inQueued,proto3" json:"in_queued,omitempty"`    // segments received and not yet consumed
 	OutQueued     int32                  `protobuf:"varint,9,opt,name=out_queued,json=outQueued,proto3" json:"out_queued,omitempty"` // segments emitted and not yet sent
+	Hops          []*HopReport           `protobuf:"bytes,20,rep,name=hops,proto3" json:"hops,omitempty"`                            // of records that were followed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskReport) Reset() {
 	*x = TaskReport{}
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1675,7 @@ func (x *TaskReport) String() string {
 func (*TaskReport) ProtoMessage() {}
 
 func (x *TaskReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1688,7 @@ func (x *TaskReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskReport.ProtoReflect.Descriptor instead.
 func (*TaskReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{21}
+	return file_ctl_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TaskReport) GetId() *ExecutionID {
@@ -1607,6 +1754,82 @@ func (x *TaskReport) GetOutQueued() int32 {
 	return 0
 }
 
+func (x *TaskReport) GetHops() []*HopReport {
+	if x != nil {
+		return x.Hops
+	}
+	return nil
+}
+
+// HopReport is how long one phase of the way through an edge took, for the records that were followed.
+type HopReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Edge          int32                  `protobuf:"varint,1,opt,name=edge,proto3" json:"edge,omitempty"`
+	Phase         int32                  `protobuf:"varint,2,opt,name=phase,proto3" json:"phase,omitempty"`          // task.Phase…
+	Counts        []uint64               `protobuf:"varint,3,rep,packed,name=counts,proto3" json:"counts,omitempty"` // by bucket, as telemetry.Latency has them
+	SumNs         int64                  `protobuf:"varint,4,opt,name=sum_ns,json=sumNs,proto3" json:"sum_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HopReport) Reset() {
+	*x = HopReport{}
+	mi := &file_ctl_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HopReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HopReport) ProtoMessage() {}
+
+func (x *HopReport) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HopReport.ProtoReflect.Descriptor instead.
+func (*HopReport) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *HopReport) GetEdge() int32 {
+	if x != nil {
+		return x.Edge
+	}
+	return 0
+}
+
+func (x *HopReport) GetPhase() int32 {
+	if x != nil {
+		return x.Phase
+	}
+	return 0
+}
+
+func (x *HopReport) GetCounts() []uint64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *HopReport) GetSumNs() int64 {
+	if x != nil {
+		return x.SumNs
+	}
+	return 0
+}
+
 type OperatorReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          int32                  `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1617,7 +1840,7 @@ type OperatorReport struct {
 
 func (x *OperatorReport) Reset() {
 	*x = OperatorReport{}
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1852,7 @@ func (x *OperatorReport) String() string {
 func (*OperatorReport) ProtoMessage() {}
 
 func (x *OperatorReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1865,7 @@ func (x *OperatorReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorReport.ProtoReflect.Descriptor instead.
 func (*OperatorReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{22}
+	return file_ctl_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *OperatorReport) GetNode() int32 {
@@ -1664,14 +1887,21 @@ type SplitReport struct {
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Position      int64                  `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
 	End           int64                  `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
-	Trouble       string                 `protobuf:"bytes,4,opt,name=trouble,proto3" json:"trouble,omitempty"` // why it can't be read for now; "" if all is well
+	Trouble       string                 `protobuf:"bytes,4,opt,name=trouble,proto3" json:"trouble,omitempty"`                  // why it can't be read for now; "" if all is well
+	Paused        bool                   `protobuf:"varint,10,opt,name=paused,proto3" json:"paused,omitempty"`                  // it is ahead of other splits, and waits for them
+	Records       int64                  `protobuf:"varint,11,opt,name=records,proto3" json:"records,omitempty"`                // read since the reader began
+	Bytes         int64                  `protobuf:"varint,12,opt,name=bytes,proto3" json:"bytes,omitempty"`                    // as they came from outside
+	Fetches       int64                  `protobuf:"varint,13,opt,name=fetches,proto3" json:"fetches,omitempty"`                // answers that brought something
+	FetchNs       int64                  `protobuf:"varint,14,opt,name=fetch_ns,json=fetchNs,proto3" json:"fetch_ns,omitempty"` // from request to answer, of those, in all
+	Empty         int64                  `protobuf:"varint,15,opt,name=empty,proto3" json:"empty,omitempty"`                    // answers that brought nothing
+	Committed     int64                  `protobuf:"varint,16,opt,name=committed,proto3" json:"committed,omitempty"`            // the position that the outside world was last told; 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SplitReport) Reset() {
 	*x = SplitReport{}
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +1913,7 @@ func (x *SplitReport) String() string {
 func (*SplitReport) ProtoMessage() {}
 
 func (x *SplitReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +1926,7 @@ func (x *SplitReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitReport.ProtoReflect.Descriptor instead.
 func (*SplitReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{23}
+	return file_ctl_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SplitReport) GetId() []byte {
@@ -1727,23 +1957,81 @@ func (x *SplitReport) GetTrouble() string {
 	return ""
 }
 
+func (x *SplitReport) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *SplitReport) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *SplitReport) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SplitReport) GetFetches() int64 {
+	if x != nil {
+		return x.Fetches
+	}
+	return 0
+}
+
+func (x *SplitReport) GetFetchNs() int64 {
+	if x != nil {
+		return x.FetchNs
+	}
+	return 0
+}
+
+func (x *SplitReport) GetEmpty() int64 {
+	if x != nil {
+		return x.Empty
+	}
+	return 0
+}
+
+func (x *SplitReport) GetCommitted() int64 {
+	if x != nil {
+		return x.Committed
+	}
+	return 0
+}
+
 type AgentStats struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Rss           int64                  `protobuf:"varint,1,opt,name=rss,proto3" json:"rss,omitempty"`   // bytes
-	Heap          int64                  `protobuf:"varint,2,opt,name=heap,proto3" json:"heap,omitempty"` // bytes
-	Goroutines    int32                  `protobuf:"varint,3,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
-	Connections   int32                  `protobuf:"varint,4,opt,name=connections,proto3" json:"connections,omitempty"` // of the exchange, open
-	SegmentsTotal int64                  `protobuf:"varint,5,opt,name=segments_total,json=segmentsTotal,proto3" json:"segments_total,omitempty"`
-	SegmentsUsed  int64                  `protobuf:"varint,6,opt,name=segments_used,json=segmentsUsed,proto3" json:"segments_used,omitempty"`
-	ExchangeIn    int64                  `protobuf:"varint,7,opt,name=exchange_in,json=exchangeIn,proto3" json:"exchange_in,omitempty"` // bytes received from other agents since start
-	ExchangeOut   int64                  `protobuf:"varint,8,opt,name=exchange_out,json=exchangeOut,proto3" json:"exchange_out,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Rss              int64                  `protobuf:"varint,1,opt,name=rss,proto3" json:"rss,omitempty"`   // bytes
+	Heap             int64                  `protobuf:"varint,2,opt,name=heap,proto3" json:"heap,omitempty"` // bytes
+	Goroutines       int32                  `protobuf:"varint,3,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
+	Connections      int32                  `protobuf:"varint,4,opt,name=connections,proto3" json:"connections,omitempty"` // of the exchange, open
+	SegmentsTotal    int64                  `protobuf:"varint,5,opt,name=segments_total,json=segmentsTotal,proto3" json:"segments_total,omitempty"`
+	SegmentsUsed     int64                  `protobuf:"varint,6,opt,name=segments_used,json=segmentsUsed,proto3" json:"segments_used,omitempty"`
+	ExchangeIn       int64                  `protobuf:"varint,7,opt,name=exchange_in,json=exchangeIn,proto3" json:"exchange_in,omitempty"` // bytes received from other agents since start
+	ExchangeOut      int64                  `protobuf:"varint,8,opt,name=exchange_out,json=exchangeOut,proto3" json:"exchange_out,omitempty"`
+	Memory           int64                  `protobuf:"varint,20,opt,name=memory,proto3" json:"memory,omitempty"`                              // bytes that Go has from the system
+	MemoryLimit      int64                  `protobuf:"varint,21,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"` // bytes; 0: none
+	GcCycles         int64                  `protobuf:"varint,22,opt,name=gc_cycles,json=gcCycles,proto3" json:"gc_cycles,omitempty"`
+	GcPauseNs        int64                  `protobuf:"varint,23,opt,name=gc_pause_ns,json=gcPauseNs,proto3" json:"gc_pause_ns,omitempty"` // the sum of all pauses, estimated
+	CpuNs            int64                  `protobuf:"varint,24,opt,name=cpu_ns,json=cpuNs,proto3" json:"cpu_ns,omitempty"`               // that the process has used
+	SpansExported    int64                  `protobuf:"varint,25,opt,name=spans_exported,json=spansExported,proto3" json:"spans_exported,omitempty"`
+	SpansDropped     int64                  `protobuf:"varint,26,opt,name=spans_dropped,json=spansDropped,proto3" json:"spans_dropped,omitempty"`             // since the queue was full, or the collector did not take them
+	SegmentsFloating int64                  `protobuf:"varint,27,opt,name=segments_floating,json=segmentsFloating,proto3" json:"segments_floating,omitempty"` // on loan
+	Channels         int64                  `protobuf:"varint,28,opt,name=channels,proto3" json:"channels,omitempty"`                                         // consumed and served, of other agents
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *AgentStats) Reset() {
 	*x = AgentStats{}
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1755,7 +2043,7 @@ func (x *AgentStats) String() string {
 func (*AgentStats) ProtoMessage() {}
 
 func (x *AgentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1768,7 +2056,7 @@ func (x *AgentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentStats.ProtoReflect.Descriptor instead.
 func (*AgentStats) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{24}
+	return file_ctl_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AgentStats) GetRss() int64 {
@@ -1827,6 +2115,69 @@ func (x *AgentStats) GetExchangeOut() int64 {
 	return 0
 }
 
+func (x *AgentStats) GetMemory() int64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *AgentStats) GetMemoryLimit() int64 {
+	if x != nil {
+		return x.MemoryLimit
+	}
+	return 0
+}
+
+func (x *AgentStats) GetGcCycles() int64 {
+	if x != nil {
+		return x.GcCycles
+	}
+	return 0
+}
+
+func (x *AgentStats) GetGcPauseNs() int64 {
+	if x != nil {
+		return x.GcPauseNs
+	}
+	return 0
+}
+
+func (x *AgentStats) GetCpuNs() int64 {
+	if x != nil {
+		return x.CpuNs
+	}
+	return 0
+}
+
+func (x *AgentStats) GetSpansExported() int64 {
+	if x != nil {
+		return x.SpansExported
+	}
+	return 0
+}
+
+func (x *AgentStats) GetSpansDropped() int64 {
+	if x != nil {
+		return x.SpansDropped
+	}
+	return 0
+}
+
+func (x *AgentStats) GetSegmentsFloating() int64 {
+	if x != nil {
+		return x.SegmentsFloating
+	}
+	return 0
+}
+
+func (x *AgentStats) GetChannels() int64 {
+	if x != nil {
+		return x.Channels
+	}
+	return 0
+}
+
 var File_ctl_proto protoreflect.FileDescriptor
 
 const file_ctl_proto_rawDesc = "" +
@@ -1839,7 +2190,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\x04task\x18\x03 \x01(\v2\x16.heddle.ctl.TaskUpdateH\x00R\x04task\x12<\n" +
 	"\breleased\x18\x04 \x01(\v2\x1e.heddle.ctl.PartitionsReleasedH\x00R\breleased\x12/\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x13.heddle.ctl.GoodbyeH\x00R\agoodbyeB\x03\n" +
-	"\x01m\"\xe8\x02\n" +
+	"\x01m\"\xd4\x03\n" +
 	"\n" +
 	"FromMaster\x128\n" +
 	"\n" +
@@ -1850,7 +2201,10 @@ const file_ctl_proto_rawDesc = "" +
 	"\x06cancel\x18\x04 \x01(\v2\x12.heddle.ctl.CancelH\x00R\x06cancel\x12,\n" +
 	"\x06splits\x18\x05 \x01(\v2\x12.heddle.ctl.SplitsH\x00R\x06splits\x12,\n" +
 	"\x03ack\x18\x06 \x01(\v2\x18.heddle.ctl.HeartbeatAckH\x00R\x03ack\x122\n" +
-	"\bshutdown\x18\a \x01(\v2\x14.heddle.ctl.ShutdownH\x00R\bshutdownB\x03\n" +
+	"\bshutdown\x18\a \x01(\v2\x14.heddle.ctl.ShutdownH\x00R\bshutdown\x125\n" +
+	"\tdelivered\x18\n" +
+	" \x01(\v2\x15.heddle.ctl.DeliveredH\x00R\tdelivered\x123\n" +
+	"\tlog_level\x18\x14 \x01(\v2\x14.heddle.ctl.LogLevelH\x00R\blogLevelB\x03\n" +
 	"\x01m\"\xfb\x02\n" +
 	"\bRegister\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
@@ -1872,7 +2226,13 @@ const file_ctl_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12!\n" +
 	"\fheartbeat_ms\x18\x02 \x01(\x03R\vheartbeatMs\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\"!\n" +
+	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\"U\n" +
+	"\bLogLevel\x12\x1c\n" +
+	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x14\n" +
+	"\x05level\x18\x02 \x01(\tR\x05level\x12\x15\n" +
+	"\x06for_ms\x18\x03 \x01(\x03R\x05forMs\"\x1f\n" +
+	"\tDelivered\x12\x12\n" +
+	"\x04mark\x18\x01 \x01(\x04R\x04mark\"!\n" +
 	"\aRefused\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"!\n" +
 	"\aGoodbye\x12\x16\n" +
@@ -1899,7 +2259,7 @@ const file_ctl_proto_rawDesc = "" +
 	"allocation\x12.\n" +
 	"\x06report\x18\x06 \x01(\v2\x16.heddle.ctl.TaskReportR\x06report\"0\n" +
 	"\x06Deploy\x12&\n" +
-	"\x05tasks\x18\x01 \x03(\v2\x10.heddle.ctl.TaskR\x05tasks\"\x8d\x02\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x10.heddle.ctl.TaskR\x05tasks\"\xaf\x02\n" +
 	"\x04Task\x12'\n" +
 	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12\x1e\n" +
 	"\n" +
@@ -1909,7 +2269,8 @@ const file_ctl_proto_rawDesc = "" +
 	"\x06inputs\x18\x04 \x03(\v2\x11.heddle.ctl.InputR\x06inputs\x12,\n" +
 	"\aoutputs\x18\x05 \x03(\v2\x12.heddle.ctl.OutputR\aoutputs\x12)\n" +
 	"\x06splits\x18\x06 \x03(\v2\x11.heddle.ctl.SplitR\x06splits\x12$\n" +
-	"\x0eno_more_splits\x18\a \x01(\bR\fnoMoreSplits\"L\n" +
+	"\x0eno_more_splits\x18\a \x01(\bR\fnoMoreSplits\x12 \n" +
+	"\vtraceparent\x18\x14 \x01(\tR\vtraceparent\"L\n" +
 	"\x05Input\x12\x12\n" +
 	"\x04edge\x18\x01 \x01(\x05R\x04edge\x12/\n" +
 	"\bchannels\x18\x02 \x03(\v2\x13.heddle.ctl.ChannelR\bchannels\"\x9a\x01\n" +
@@ -1943,7 +2304,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\x05tasks\x18\x02 \x03(\v2\x16.heddle.ctl.TaskReportR\x05tasks\x12,\n" +
 	"\x05agent\x18\x03 \x01(\v2\x16.heddle.ctl.AgentStatsR\x05agent\" \n" +
 	"\fHeartbeatAck\x12\x10\n" +
-	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xcb\x02\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xf6\x02\n" +
 	"\n" +
 	"TaskReport\x12'\n" +
 	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12\x1c\n" +
@@ -1956,18 +2317,32 @@ const file_ctl_proto_rawDesc = "" +
 	"\x06splits\x18\a \x03(\v2\x17.heddle.ctl.SplitReportR\x06splits\x12\x1b\n" +
 	"\tin_queued\x18\b \x01(\x05R\binQueued\x12\x1d\n" +
 	"\n" +
-	"out_queued\x18\t \x01(\x05R\toutQueued\"\xa7\x01\n" +
+	"out_queued\x18\t \x01(\x05R\toutQueued\x12)\n" +
+	"\x04hops\x18\x14 \x03(\v2\x15.heddle.ctl.HopReportR\x04hops\"d\n" +
+	"\tHopReport\x12\x12\n" +
+	"\x04edge\x18\x01 \x01(\x05R\x04edge\x12\x14\n" +
+	"\x05phase\x18\x02 \x01(\x05R\x05phase\x12\x16\n" +
+	"\x06counts\x18\x03 \x03(\x04R\x06counts\x12\x15\n" +
+	"\x06sum_ns\x18\x04 \x01(\x03R\x05sumNs\"\xa7\x01\n" +
 	"\x0eOperatorReport\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x05R\x04node\x12D\n" +
 	"\bcounters\x18\x02 \x03(\v2(.heddle.ctl.OperatorReport.CountersEntryR\bcounters\x1a;\n" +
 	"\rCountersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"e\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x96\x02\n" +
 	"\vSplitReport\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x10\n" +
 	"\x03end\x18\x03 \x01(\x03R\x03end\x12\x18\n" +
-	"\atrouble\x18\x04 \x01(\tR\atrouble\"\x84\x02\n" +
+	"\atrouble\x18\x04 \x01(\tR\atrouble\x12\x16\n" +
+	"\x06paused\x18\n" +
+	" \x01(\bR\x06paused\x12\x18\n" +
+	"\arecords\x18\v \x01(\x03R\arecords\x12\x14\n" +
+	"\x05bytes\x18\f \x01(\x03R\x05bytes\x12\x18\n" +
+	"\afetches\x18\r \x01(\x03R\afetches\x12\x19\n" +
+	"\bfetch_ns\x18\x0e \x01(\x03R\afetchNs\x12\x14\n" +
+	"\x05empty\x18\x0f \x01(\x03R\x05empty\x12\x1c\n" +
+	"\tcommitted\x18\x10 \x01(\x03R\tcommitted\"\xa8\x04\n" +
 	"\n" +
 	"AgentStats\x12\x10\n" +
 	"\x03rss\x18\x01 \x01(\x03R\x03rss\x12\x12\n" +
@@ -1980,7 +2355,16 @@ const file_ctl_proto_rawDesc = "" +
 	"\rsegments_used\x18\x06 \x01(\x03R\fsegmentsUsed\x12\x1f\n" +
 	"\vexchange_in\x18\a \x01(\x03R\n" +
 	"exchangeIn\x12!\n" +
-	"\fexchange_out\x18\b \x01(\x03R\vexchangeOut2G\n" +
+	"\fexchange_out\x18\b \x01(\x03R\vexchangeOut\x12\x16\n" +
+	"\x06memory\x18\x14 \x01(\x03R\x06memory\x12!\n" +
+	"\fmemory_limit\x18\x15 \x01(\x03R\vmemoryLimit\x12\x1b\n" +
+	"\tgc_cycles\x18\x16 \x01(\x03R\bgcCycles\x12\x1e\n" +
+	"\vgc_pause_ns\x18\x17 \x01(\x03R\tgcPauseNs\x12\x15\n" +
+	"\x06cpu_ns\x18\x18 \x01(\x03R\x05cpuNs\x12%\n" +
+	"\x0espans_exported\x18\x19 \x01(\x03R\rspansExported\x12#\n" +
+	"\rspans_dropped\x18\x1a \x01(\x03R\fspansDropped\x12+\n" +
+	"\x11segments_floating\x18\x1b \x01(\x03R\x10segmentsFloating\x12\x1a\n" +
+	"\bchannels\x18\x1c \x01(\x03R\bchannels2G\n" +
 	"\aControl\x12<\n" +
 	"\aSession\x12\x15.heddle.ctl.FromAgent\x1a\x16.heddle.ctl.FromMaster(\x010\x01B4Z2github.com/heddle-stream/heddle/internal/ctl/ctlpbb\x06proto3"
 
@@ -1996,74 +2380,80 @@ func file_ctl_proto_rawDescGZIP() []byte {
 	return file_ctl_proto_rawDescData
 }
 
-var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_ctl_proto_goTypes = []any{
 	(*FromAgent)(nil),          // 0: heddle.ctl.FromAgent
 	(*FromMaster)(nil),         // 1: heddle.ctl.FromMaster
 	(*Register)(nil),           // 2: heddle.ctl.Register
 	(*Registered)(nil),         // 3: heddle.ctl.Registered
-	(*Refused)(nil),            // 4: heddle.ctl.Refused
-	(*Goodbye)(nil),            // 5: heddle.ctl.Goodbye
-	(*Shutdown)(nil),           // 6: heddle.ctl.Shutdown
-	(*ExecutionID)(nil),        // 7: heddle.ctl.ExecutionID
-	(*Error)(nil),              // 8: heddle.ctl.Error
-	(*TaskUpdate)(nil),         // 9: heddle.ctl.TaskUpdate
-	(*Deploy)(nil),             // 10: heddle.ctl.Deploy
-	(*Task)(nil),               // 11: heddle.ctl.Task
-	(*Input)(nil),              // 12: heddle.ctl.Input
-	(*Channel)(nil),            // 13: heddle.ctl.Channel
-	(*Output)(nil),             // 14: heddle.ctl.Output
-	(*Cancel)(nil),             // 15: heddle.ctl.Cancel
-	(*Split)(nil),              // 16: heddle.ctl.Split
-	(*Splits)(nil),             // 17: heddle.ctl.Splits
-	(*PartitionsReleased)(nil), // 18: heddle.ctl.PartitionsReleased
-	(*Heartbeat)(nil),          // 19: heddle.ctl.Heartbeat
-	(*HeartbeatAck)(nil),       // 20: heddle.ctl.HeartbeatAck
-	(*TaskReport)(nil),         // 21: heddle.ctl.TaskReport
-	(*OperatorReport)(nil),     // 22: heddle.ctl.OperatorReport
-	(*SplitReport)(nil),        // 23: heddle.ctl.SplitReport
-	(*AgentStats)(nil),         // 24: heddle.ctl.AgentStats
-	nil,                        // 25: heddle.ctl.OperatorReport.CountersEntry
+	(*LogLevel)(nil),           // 4: heddle.ctl.LogLevel
+	(*Delivered)(nil),          // 5: heddle.ctl.Delivered
+	(*Refused)(nil),            // 6: heddle.ctl.Refused
+	(*Goodbye)(nil),            // 7: heddle.ctl.Goodbye
+	(*Shutdown)(nil),           // 8: heddle.ctl.Shutdown
+	(*ExecutionID)(nil),        // 9: heddle.ctl.ExecutionID
+	(*Error)(nil),              // 10: heddle.ctl.Error
+	(*TaskUpdate)(nil),         // 11: heddle.ctl.TaskUpdate
+	(*Deploy)(nil),             // 12: heddle.ctl.Deploy
+	(*Task)(nil),               // 13: heddle.ctl.Task
+	(*Input)(nil),              // 14: heddle.ctl.Input
+	(*Channel)(nil),            // 15: heddle.ctl.Channel
+	(*Output)(nil),             // 16: heddle.ctl.Output
+	(*Cancel)(nil),             // 17: heddle.ctl.Cancel
+	(*Split)(nil),              // 18: heddle.ctl.Split
+	(*Splits)(nil),             // 19: heddle.ctl.Splits
+	(*PartitionsReleased)(nil), // 20: heddle.ctl.PartitionsReleased
+	(*Heartbeat)(nil),          // 21: heddle.ctl.Heartbeat
+	(*HeartbeatAck)(nil),       // 22: heddle.ctl.HeartbeatAck
+	(*TaskReport)(nil),         // 23: heddle.ctl.TaskReport
+	(*HopReport)(nil),          // 24: heddle.ctl.HopReport
+	(*OperatorReport)(nil),     // 25: heddle.ctl.OperatorReport
+	(*SplitReport)(nil),        // 26: heddle.ctl.SplitReport
+	(*AgentStats)(nil),         // 27: heddle.ctl.AgentStats
+	nil,                        // 28: heddle.ctl.OperatorReport.CountersEntry
 }
 var file_ctl_proto_depIdxs = []int32{
 	2,  // 0: heddle.ctl.FromAgent.register:type_name -> heddle.ctl.Register
-	19, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
-	9,  // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
-	18, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
-	5,  // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
+	21, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
+	11, // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
+	20, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
+	7,  // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
 	3,  // 5: heddle.ctl.FromMaster.registered:type_name -> heddle.ctl.Registered
-	4,  // 6: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
-	10, // 7: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
-	15, // 8: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
-	17, // 9: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
-	20, // 10: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
-	6,  // 11: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
-	9,  // 12: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
-	7,  // 13: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
-	8,  // 14: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
-	21, // 15: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
-	11, // 16: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
-	7,  // 17: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
-	12, // 18: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
-	14, // 19: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
-	16, // 20: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
-	13, // 21: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
-	7,  // 22: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
-	7,  // 23: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
-	16, // 24: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
-	21, // 25: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
-	24, // 26: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
-	7,  // 27: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
-	22, // 28: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
-	23, // 29: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
-	25, // 30: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
-	0,  // 31: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
-	1,  // 32: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
-	32, // [32:33] is the sub-list for method output_type
-	31, // [31:32] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	6,  // 6: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
+	12, // 7: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
+	17, // 8: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
+	19, // 9: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
+	22, // 10: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
+	8,  // 11: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
+	5,  // 12: heddle.ctl.FromMaster.delivered:type_name -> heddle.ctl.Delivered
+	4,  // 13: heddle.ctl.FromMaster.log_level:type_name -> heddle.ctl.LogLevel
+	11, // 14: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
+	9,  // 15: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
+	10, // 16: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
+	23, // 17: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
+	13, // 18: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
+	9,  // 19: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
+	14, // 20: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
+	16, // 21: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
+	18, // 22: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
+	15, // 23: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
+	9,  // 24: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
+	9,  // 25: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
+	18, // 26: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
+	23, // 27: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
+	27, // 28: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
+	9,  // 29: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
+	25, // 30: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
+	26, // 31: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
+	24, // 32: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
+	28, // 33: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
+	0,  // 34: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
+	1,  // 35: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
+	35, // [35:36] is the sub-list for method output_type
+	34, // [34:35] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_ctl_proto_init() }
@@ -2086,6 +2476,8 @@ func file_ctl_proto_init() {
 		(*FromMaster_Splits)(nil),
 		(*FromMaster_Ack)(nil),
 		(*FromMaster_Shutdown)(nil),
+		(*FromMaster_Delivered)(nil),
+		(*FromMaster_LogLevel)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2093,7 +2485,7 @@ func file_ctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ctl_proto_rawDesc), len(file_ctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/heddle-stream/heddle/agent/task"
+	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/telemetry"
+)
+
+// telemetrySettings are what the options, and else OpenTelemetry's variables, say of traces and metrics.
+func (s *session) telemetrySettings(c *conf.Config) (telemetry.Settings, error) {
+	headers := c.Text("trace.headers")
+	set, err := telemetry.Resolve(c.Text("trace.endpoint"), c.Text("trace.protocol"), headers, s.env.Getenv)
+	if err != nil {
+		return set, usage(err, "see trace.endpoint, trace.protocol and trace.headers in `heddle config`, and the OTEL_EXPORTER_OTLP_ variables")
+	}
+	return set, nil
+}
+
+// telemetry starts what sends this process's traces and, with figures, metrics. Nil: nothing is sent.
+func (s *session) telemetry(ctx context.Context, app *application, role, instance string, figures func() []telemetry.Family) (*telemetry.Provider, error) {
+	set, err := s.telemetrySettings(app.conf)
+	if err != nil {
+		return nil, err
+	}
+	return telemetry.New(ctx, telemetry.Config{
+		Settings: set, Service: app.job.Name(), Instance: instance, Version: version(), Logger: app.log,
+		Attrs:   []flow.TraceAttr{telemetry.A("heddle.app", app.dir.id), telemetry.A("heddle.role", role)},
+		Figures: figures, Interval: app.conf.Duration("metrics.interval"),
+	})
+}
+
+// submission traces what a client does until an application is on its way, and hands its trace on.
+type submission struct {
+	provider *telemetry.Provider
+	span     telemetry.Span
+	times    *timings
+}
+
+// traceSubmission begins the trace of an application's life. That it can't be traced does not keep it from starting.
+func (s *session) traceSubmission(ctx context.Context, c *conf.Config, job string, times *timings) *submission {
+	t := &submission{times: times}
+	set, err := s.telemetrySettings(c)
+	if err == nil {
+		t.provider, err = telemetry.New(ctx, telemetry.Config{Settings: set, Service: job, Instance: "client", Version: version(),
+			Attrs: []flow.TraceAttr{telemetry.A("heddle.role", "client")}})
+	}
+	if err != nil {
+		fmt.Fprintln(s.env.Stderr, "heddle: warning: nothing is traced: "+err.Error())
+	}
+	parent, _ := telemetry.ParseTraceparent(s.env.Getenv("TRACEPARENT"))
+	t.span = t.provider.Start(telemetry.Start{Parent: parent, Name: "submit " + job, Kind: telemetry.Client, At: times.start,
+		Attrs: []flow.TraceAttr{telemetry.A("heddle.job", job), telemetry.A("heddle.target", c.Text("target"))}})
+	return t
+}
+
+// environ is what hands the trace on to a process: "NAME=value", for its environment.
+func (t *submission) environ() []string {
+	if !t.span.Recording() {
+		return nil
+	}
+	return []string{"TRACEPARENT=" + telemetry.Traceparent(t.span.Context())}
+}
+
+// end ends the submission, with a span for each phase that was marked, and sends them.
+func (t *submission) end(app string, err error) {
+	if t.provider == nil {
+		return
+	}
+	from := t.times.start
+	for _, m := range t.times.marks {
+		t.provider.Start(telemetry.Start{Parent: t.span.Context(), Name: m.phase, At: from}).End(m.at)
+		from = m.at
+	}
+	t.span.Set(telemetry.A("heddle.app", app))
+	if err != nil {
+		t.span.Fail("the application could not be started")
+	}
+	t.span.End(time.Time{})
+	closeTelemetry(t.provider)
+}
+
+func appID(r *running) string {
+	if r == nil {
+		return ""
+	}
+	return r.app.id
+}
+
+// runTraced runs an ApplicationMaster that sends traces and metrics.
+func (s *session) runTraced(ctx context.Context, app *application, cfg appmaster.Config) (appmaster.Result, error) {
+	front := &figuresOf{Front: cfg.Front}
+	provider, err := s.telemetry(ctx, app, "appmaster", "appmaster", front.figures)
+	if err != nil {
+		return appmaster.Result{}, errors.Join(err, cfg.Listener.Close(), cfg.Front.Close(ctx))
+	}
+	defer closeTelemetry(provider)
+	cfg.Front, cfg.Trace, cfg.Started = front, provider, processStart
+	cfg.TraceParent, _ = telemetry.ParseTraceparent(s.env.Getenv("TRACEPARENT"))
+	return appmaster.Run(ctx, cfg)
+}
+
+// figuresOf makes metrics of what a front is given to show, once it is.
+type figuresOf struct {
+	appmaster.Front
+	view atomic.Pointer[appmaster.View]
+}
+
+// Start implements appmaster.Front.
+func (f *figuresOf) Start(v appmaster.View) (string, error) {
+	f.view.Store(&v)
+	return f.Front.Start(v)
+}
+
+func (f *figuresOf) figures() []telemetry.Family {
+	if v := f.view.Load(); v != nil {
+		return appmaster.Figures((*v).Snapshot())
+	}
+	return nil
+}
+
+// lastTraces is how long a process that ends waits for the collector to take what is left.
+const lastTraces = 2 * time.Second
+
+// closeTelemetry sends what is left. That some is lost is no reason to fail, and was logged.
+func closeTelemetry(p *telemetry.Provider) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastTraces)
+	defer cancel()
+	_ = p.Close(ctx)
+}
+
+// follow says which records the tasks of an agent follow.
+func follow(app *application, p *telemetry.Provider) task.Follow {
+	c := app.conf
+	return task.Follow{Provider: p, Rate: c.Float("trace.sample-rate"), Ratio: c.Float("trace.sample-ratio"),
+		MaxRate: c.Float("trace.max-rate"), App: app.dir.id, Job: app.job.Name()}
+}
