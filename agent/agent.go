@@ -197,11 +197,11 @@ func (a *agent) obey(ctx context.Context, m *ctlpb.FromMaster) (done bool, reaso
 // begin starts a session.
 func (a *agent) begin(j joined, tick *time.Ticker) {
 	a.link = newLink(j.sess, a.events)
+	a.traceStart()
 	a.heard = time.Now()
 	if ms := j.answer.GetHeartbeatMs(); ms > 0 {
 		a.interval = time.Duration(ms) * time.Millisecond
 		tick.Reset(a.interval)
-	a.traceStart()
 	}
 	if ms := j.answer.GetTimeoutMs(); ms > 0 {
 		a.timeout = time.Duration(ms) * time.Millisecond

@@ -98,6 +98,7 @@ func newMaster(cfg Config) (*master, error) {
 		inbox: make(chan func(), 1024), stopped: make(chan struct{}),
 		plane:  plane.New(slotmgr.New(cfg.Agents), plane.Job{ID: cluster.JobID(cfg.App), Pool: slotpool.New(cfg.Slots), Sched: s}),
 		agents: map[cluster.AgentID]*agentRecord{}, started: time.Now(),
+		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Started, cfg.App, cfg.Job.Name),
 		rates: make([]rateMeter, len(cfg.Graph.Vertices)),
 	}
 		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Started, cfg.App, cfg.Job.Name),
@@ -141,14 +142,14 @@ func (m *master) run(ctx context.Context) (Result, error) {
 		d := &discovery{m: m, src: src, budget: m.cfg.DiscoveryBudget}
 		m.sourcesWG.Go(func() { d.run(discovering) })
 	}
-	m.loop(ctx)
-	stop()
-	m.close(srv, m.cfg.Driver)
 	m.life.between("start master", m.cfg.Started, time.Now())
-	result := m.result()
+	m.loop(ctx)
 	m.finalize()
-	return result, m.record(result)
+	stop()
 	m.life.over(m.Snapshot().State)
+	m.close(srv, m.cfg.Driver)
+	result := m.result()
+	return result, m.record(result)
 }
 
 func (m *master) startFront() (string, error) {

@@ -197,8 +197,8 @@ func (m *master) subtaskView(id int, e sched.Execution) Subtask {
 	out.Watermark = watermark(r.TaskReport)
 	out.Busy, out.Blocked = shares(r.TaskReport)
 	out.InQueued, out.OutQueued = int(r.GetInQueued()), int(r.GetOutQueued())
-	return out
 	out.measure(v, &r)
+	return out
 }
 
 // leaves reports whether one of the edges begins at node n: what n emits is what the chain emits.
@@ -221,10 +221,10 @@ func (m *master) agentView(a slotmgr.Agent, tasks map[cluster.SlotID][]string) A
 		out.RSS, out.Heap, out.Goroutines, out.Connections = s.GetRss(), s.GetHeap(), int(s.GetGoroutines()), int(s.GetConnections())
 		out.Segments, out.SegmentsUse = s.GetSegmentsTotal(), s.GetSegmentsUsed()
 		out.ExchangeIn, out.ExchangeOut = s.GetExchangeIn(), s.GetExchangeOut()
-	}
 		out.Memory, out.MemoryLimit, out.GCs, out.GCPause = s.GetMemory(), s.GetMemoryLimit(), s.GetGcCycles(), seconds(s.GetGcPauseNs())
 		out.CPU, out.SegmentsFloating, out.Channels = seconds(s.GetCpuNs()), s.GetSegmentsFloating(), s.GetChannels()
 		out.SpansExported, out.SpansDropped = s.GetSpansExported(), s.GetSpansDropped()
+	}
 	return out
 }
 

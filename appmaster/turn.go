@@ -74,7 +74,9 @@ func (m *master) let(id cluster.AgentID, reason string) {
 
 // exclude tells the driver where it shall start no agents.
 func (m *master) exclude(hosts []string) {
-	m.warn(fmt.Sprintf("hosts on which agents keep failing, or that are going away, get no agents for now: %v", hosts))
+	if len(hosts) > 0 {
+		m.warn(fmt.Sprintf("hosts on which agents keep failing, or that are going away, get no agents for now: %v", hosts))
+	}
 	if d, ok := m.cfg.Driver.(Excluder); ok {
 		d.Exclude(hosts)
 	}

@@ -78,8 +78,8 @@ type Task struct {
 	nextTimer    int64             // earliest of all operators; MaxTime: none
 	flushed      time.Time         // when everything was last flushed
 	dirty        bool              // something was handled since
-	current      *operator         // whose method runs, for errors; nil: not known
 	first        bool              // OnFirst is still to be called
+	current      *operator         // whose method runs, for errors; nil: not known
 
 	meter     meter        // moved by the task's goroutine, read by all
 	watermark atomic.Int64 // of the input (of a source: of the output); read by all
@@ -140,9 +140,9 @@ func (t *Task) defaults() {
 	}
 	t.env.Logger = t.env.Logger.With("task", t.spec.ID.String())
 	t.meter.clock = t.env.Clock
+	t.first = t.env.OnFirst != nil
 	if t.env.Follow.on() {
 		t.follow = newFollower(t, t.env.Follow)
-	t.first = t.env.OnFirst != nil
 	}
 }
 
