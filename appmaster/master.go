@@ -101,7 +101,6 @@ func newMaster(cfg Config) (*master, error) {
 		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Started, cfg.App, cfg.Job.Name),
 		rates: make([]rateMeter, len(cfg.Graph.Vertices)),
 	}
-		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Started, cfg.App, cfg.Job.Name),
 	m.reports = make([][]report, len(cfg.Graph.Vertices))
 	for i := range cfg.Graph.Vertices {
 		v := &cfg.Graph.Vertices[i]
@@ -144,7 +143,6 @@ func (m *master) run(ctx context.Context) (Result, error) {
 	}
 	m.life.between("start master", m.cfg.Started, time.Now())
 	m.loop(ctx)
-	m.finalize()
 	stop()
 	m.life.over(m.Snapshot().State)
 	m.close(srv, m.cfg.Driver)
