@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/heddle-stream/heddle/internal/cli.Version=$(VERSION)
 SEEDS   ?= 1000
 
-.PHONY: help build demo test unit lint bench sim machine itest itest-kafka itest-kafka-long itest-yarn itest-kerberos itest-net itest-web needs generate fuzz clean
+.PHONY: help build demo test unit lint bench bench-peers sim machine itest itest-kafka itest-kafka-long itest-yarn itest-kerberos itest-net itest-web needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -32,6 +32,9 @@ lint: ## gofmt, vet, staticcheck, the project's own rules
 bench: ## the exchange beside a raw TCP loop; docs/performance.md explains
 	$(STATIC) $(GO) run ./cmd/heddle bench exchange --record-size 8 --duration 5s
 	$(STATIC) $(GO) run ./cmd/heddle bench exchange --record-size 100 --duration 5s
+
+bench-peers: ## the exchange's goals beside raw loops and Flink, in turns (JDK 17, Maven, ten quiet minutes); ARGS="-rounds 1" for less
+	$(STATIC) $(GO) run ./bench/peers $(ARGS)
 
 sim: ## the master's control plane in simulation: scripts, and SEEDS=n random clusters full of faults
 	$(GO) test -count=1 ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cluster is a Flink session cluster: a JobManager and TaskManagers, each a process of its own.
+type cluster struct {
+	home     flinkHome
+	name     string
+	dir      string
+	rest     int
+	manager  *exec.Cmd
+	workers  []*exec.Cmd
+	counters string // file that sinks count in
+}
+
+// javaOpens is what Flink needs of a JDK 17.
+var javaOpens = strings.Fields(`--add-exports=java.rmi/sun.rmi.registry=ALL-UNNAMED --add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED
+--add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.net=ALL-UNNAMED --add-opens=java.base/java.io=ALL-UNNAMED
+--add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/sun.nio.ch=ALL-UNNAMED --add-opens=java.base/java.lang.reflect=ALL-UNNAMED
+--add-opens=java.base/java.text=ALL-UNNAMED --add-opens=java.base/java.time=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED
+--add-opens=java.base/java.util.concurrent=ALL-UNNAMED --add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED
+--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED`)
+
+// startCluster starts a cluster of so many TaskManagers of one slot each, and waits until they are registered.
+func startCluster(ctx context.Context, home flinkHome, name string, workers int, tls bool) (_ *cluster, err error) {
+	c := &cluster{home: home, name: name}
+	if c.dir, err = os.MkdirTemp("", "peers-"+name); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.stop()
+		}
+	}()
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	c.rest, c.counters = ports[0], filepath.Join(c.dir, "counters")
+	if err := c.configure(ports[1], tls); err != nil {
+		return nil, err
+	}
+	if c.manager, err = c.java("jobmanager", "-Xmx512m", "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint", "--configDir", c.dir); err != nil {
+		return nil, err
+	}
+	for i := range workers {
+		w, err := c.java(fmt.Sprint("taskmanager-", i), "-Xms896m", "-Xmx896m", "-XX:MaxDirectMemorySize=256m", "-XX:MaxMetaspaceSize=256m", "-XX:+UseG1GC",
+			"org.apache.flink.runtime.taskexecutor.TaskManagerRunner", "--configDir", c.dir, "-D", fmt.Sprint("taskmanager.resource-id=tm", i))
+		if err != nil {
+			return nil, err
+		}
+		c.workers = append(c.workers, w)
+	}
+	return c, c.await(ctx, workers)
+}
+
+// configure writes the configuration: default network settings, one slot, little memory beside the network's.
+func (c *cluster) configure(rpc int, tls bool) error {
+	conf := map[string]any{
+		"jobmanager.rpc.address": "127.0.0.1", "jobmanager.rpc.port": rpc, "jobmanager.bind-host": "127.0.0.1",
+		"rest.port": c.rest, "rest.address": "127.0.0.1", "rest.bind-address": "127.0.0.1",
+		"taskmanager.host": "127.0.0.1", "taskmanager.bind-host": "127.0.0.1", "taskmanager.numberOfTaskSlots": 1,
+		"taskmanager.cpu.cores": 1.0, "taskmanager.memory.task.heap.size": "768m", "taskmanager.memory.task.off-heap.size": "0b",
+		"taskmanager.memory.framework.heap.size": "128m", "taskmanager.memory.framework.off-heap.size": "128m",
+		"taskmanager.memory.managed.size": "16m", "taskmanager.memory.network.min": "128m", "taskmanager.memory.network.max": "128m",
+		"taskmanager.memory.jvm-metaspace.size": "256m", "taskmanager.memory.jvm-overhead.min": "192m", "taskmanager.memory.jvm-overhead.max": "192m",
+		"io.tmp.dirs": c.dir, "web.submit.enable": false, "restart-strategy.type": "none",
+	}
+	if tls {
+		conf["security.ssl.internal.enabled"] = true
+		for _, store := range []string{"keystore", "truststore"} {
+			conf["security.ssl.internal."+store] = c.home.keyStore()
+			conf["security.ssl.internal."+store+"-password"] = storePassword
+		}
+		conf["security.ssl.internal.key-password"] = storePassword
+	}
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(conf)) {
+		fmt.Fprintf(&b, "%s: %v\n", k, conf[k])
+	}
+	return os.WriteFile(filepath.Join(c.dir, "config.yaml"), []byte(b.String()), 0o644)
+}
+
+// java starts a JVM whose output goes to a log in the cluster's folder.
+func (c *cluster) java(log string, args ...string) (*exec.Cmd, error) {
+	out, err := os.Create(filepath.Join(c.dir, log+".log"))
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	args = append(append(slices.Clone(javaOpens), "-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-cp", c.home.classpath()), args...)
+	cmd := exec.Command("java", args...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = out, out, c.dir
+	return cmd, cmd.Start()
+}
+
+func (c *cluster) await(ctx context.Context, workers int) error {
+	for deadline := time.Now().Add(120 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+		var o struct {
+			Workers int `json:"taskmanagers"`
+			Slots   int `json:"slots-total"`
+		}
+		if c.get("/overview", &o) == nil && o.Workers == workers && o.Slots == workers {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("cluster %s did not come up: see %s", c.name, c.dir)
+		}
+	}
+}
+
+func (c *cluster) get(path string, to any) error {
+	r, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", c.rest, path))
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	return json.NewDecoder(r.Body).Decode(to)
+}
+
+// stop ends every process of the cluster and removes its folder.
+func (c *cluster) stop() {
+	all := c.workers
+	if c.manager != nil {
+		all = append(all, c.manager)
+	}
+	for _, p := range all {
+		p.Process.Signal(syscall.SIGTERM)
+	}
+	for _, p := range all {
+		kill := time.AfterFunc(15*time.Second, func() { p.Process.Kill() })
+		p.Wait()
+		kill.Stop()
+	}
+	os.RemoveAll(c.dir)
+}
+
+// flinkJob is one run of ShuffleJob.
+type flinkJob struct {
+	size, parallelism int
+	part              string // rebalance, keyBy
+	warm, measure     time.Duration
+}
+
+// flinkResult is what its TaskManagers did in the measured window.
+type flinkResult struct {
+	recordsPerSecond, cpuNs float64
+	resident                int64 // of the larger TaskManager
+}
+
+// client starts ShuffleJob, which waits for the job's end.
+func (c *cluster) client(args ...string) (*exec.Cmd, error) {
+	if err := os.WriteFile(c.counters, make([]byte, 4096), 0o644); err != nil {
+		return nil, err
+	}
+	return c.java("client", append([]string{"bench.ShuffleJob", "--counter", c.counters, "--port", strconv.Itoa(c.rest)}, args...)...)
+}
+
+func (c *cluster) run(ctx context.Context, j flinkJob) (flinkResult, error) {
+	secs := int((j.warm + j.measure).Seconds()) + 2
+	cmd, err := c.client("--secs", strconv.Itoa(secs), "--size", strconv.Itoa(j.size), "--p", strconv.Itoa(j.parallelism), "--part", j.part)
+	if err != nil {
+		return flinkResult{}, err
+	}
+	res, err := c.measure(ctx, j)
+	if err != nil {
+		cmd.Process.Kill()
+		cmd.Wait()
+		log, _ := os.ReadFile(filepath.Join(c.dir, "client.log"))
+		return res, fmt.Errorf("%w\n%s", err, log[max(0, len(log)-2000):])
+	}
+	return res, cmd.Wait()
+}
+
+func (c *cluster) measure(ctx context.Context, j flinkJob) (res flinkResult, err error) {
+	for deadline := time.Now().Add(60 * time.Second); c.count() == 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return res, errors.New("the job does not start")
+		}
+	}
+	time.Sleep(j.warm)
+	n, cpu, began := c.count(), c.cpu(), time.Now()
+	time.Sleep(j.measure)
+	d := float64(c.count() - n)
+	res.recordsPerSecond = d / time.Since(began).Seconds()
+	res.cpuNs = float64(c.cpu()-cpu) / d
+	for _, w := range c.workers {
+		res.resident = max(res.resident, resident(w.Process.Pid))
+	}
+	return res, ctx.Err()
+}
+
+// count is how many records all sinks have taken.
+func (c *cluster) count() (n uint64) {
+	b, _ := os.ReadFile(c.counters)
+	for i := 0; i+8 <= len(b); i += 64 {
+		n += binary.LittleEndian.Uint64(b[i:])
+	}
+	return n
+}
+
+// cpu is the processor time of all TaskManagers.
+func (c *cluster) cpu() (d time.Duration) {
+	for _, w := range c.workers {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.Process.Pid))
+		_, after, _ := strings.Cut(string(b), ") ")
+		if f := strings.Fields(after); len(f) > 12 {
+			for _, s := range f[11:13] {
+				ticks, _ := strconv.Atoi(s)
+				d += time.Duration(ticks) * 10 * time.Millisecond
+			}
+		}
+	}
+	return d
+}
+
+func resident(pid int) int64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(b); m != nil {
+		kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
+		return kb << 10
+	}
+	return 0
+}
+
+// latency runs the job at a rate, without a buffer timeout, and returns its percentiles.
+func (c *cluster) latency(size, rate int, d time.Duration) (p50, p99 time.Duration, err error) {
+	file := filepath.Join(c.dir, "latency")
+	cmd, err := c.client("--secs", strconv.Itoa(int(d.Seconds())), "--size", strconv.Itoa(size), "--p", "1", "--part", "rebalance",
+		"--bt", "0", "--rate", strconv.Itoa(rate), "--lat", file)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := cmd.Wait(); err != nil {
+		return 0, 0, err
+	}
+	b, err := os.ReadFile(file + ".0")
+	if err != nil {
+		return 0, 0, err
+	}
+	figure := func(name string) time.Duration {
+		m := regexp.MustCompile(name + `_us=([\d.]+)`).FindSubmatch(b)
+		if m == nil {
+			return 0
+		}
+		us, _ := strconv.ParseFloat(string(m[1]), 64)
+		return time.Duration(us * 1e3)
+	}
+	return figure("p50"), figure("p99"), nil
+}
+
+// networkBenchmark runs Flink's own micro benchmark of its network stack, in one JVM, and returns the best round.
+func networkBenchmark(ctx context.Context, h flinkHome) (recordsPerSecond, cpuNs float64, err error) {
+	args := append(slices.Clone(javaOpens), "-Xmx1g", "-XX:MaxDirectMemorySize=512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", h.classpath(), "NetBench", "1", "1", "100")
+	out, err := exec.CommandContext(ctx, "java", args...).Output()
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot run Flink's network benchmark: %w", err)
+	}
+	for _, m := range regexp.MustCompile(`rec/s=([\d.]+)M cpu_ns/rec=([\d.]+)`).FindAllSubmatch(out, -1) {
+		rate, _ := strconv.ParseFloat(string(m[1]), 64)
+		ns, _ := strconv.ParseFloat(string(m[2]), 64)
+		if rate*1e6 > recordsPerSecond {
+			recordsPerSecond, cpuNs = rate*1e6, ns
+		}
+	}
+	if recordsPerSecond == 0 {
+		return 0, 0, fmt.Errorf("Flink's network benchmark printed no figure: %s", out)
+	}
+	return recordsPerSecond, cpuNs, nil
+}
+
+// freePorts returns ports that nobody listens on now.
+func freePorts(n int) (ports []int, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
