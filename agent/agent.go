@@ -181,6 +181,10 @@ func (a *agent) obey(ctx context.Context, m *ctlpb.FromMaster) (done bool, reaso
 		if e := a.executions[ctl.Execution(m.Splits.GetId())]; e != nil {
 			e.addSplits(splitsOf(m.Splits.GetSplits()), m.Splits.GetNoMore())
 		}
+	case *ctlpb.FromMaster_Delivered:
+		for _, e := range a.executions {
+			e.delivered(m.Delivered.GetMark())
+		}
 	case *ctlpb.FromMaster_Ack:
 		a.forget(m.Ack.GetSeq())
 	case *ctlpb.FromMaster_Shutdown:

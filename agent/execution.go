@@ -53,6 +53,13 @@ func (e *execution) addSplits(splits []flow.Split, noMore bool) {
 	}
 }
 
+// delivered passes a mark on. One that comes before the task is built would be followed by others.
+func (e *execution) delivered(mark uint64) {
+	if t := e.running(); t != nil {
+		t.Delivered(mark)
+	}
+}
+
 // unseen returns the splits that were not given before. The agent's loop calls it.
 func (e *execution) unseen(splits []flow.Split) []flow.Split {
 	if e.seen == nil {

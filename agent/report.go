@@ -29,7 +29,7 @@ func reportOf(t *task.Task) *ctlpb.TaskReport {
 	for _, s := range r.Splits {
 		p.Splits = append(p.Splits, &ctlpb.SplitReport{
 			Id: []byte(s.ID), Position: s.Position, End: s.End, Trouble: cluster.Clip(s.Trouble, maxTrouble),
-			Paused: s.Paused, Records: s.Records, Bytes: s.Bytes, Fetches: s.Fetches, FetchNs: int64(s.FetchTime), Empty: s.EmptyPolls,
+			Paused: s.Paused, Records: s.Records, Bytes: s.Bytes, Fetches: s.Fetches, FetchNs: int64(s.FetchTime), Empty: s.EmptyPolls, Committed: s.Committed,
 		})
 	}
 	for _, h := range r.Hops {

@@ -46,6 +46,8 @@ type master struct {
 	reports  [][]report  // by vertex and subtask
 	rates    []rateMeter // by vertex
 	started  time.Time
+	marked   bool  // sources commit
+	mark     int64 // the last mark that agents know to be delivered
 	warnings []Warning
 	lastLogs []string // of the agent whose loss ended the supply of agents
 	dirty    bool
@@ -101,6 +103,7 @@ func newMaster(cfg Config) (*master, error) {
 		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Started, cfg.App, cfg.Job.Name),
 		rates: make([]rateMeter, len(cfg.Graph.Vertices)),
 	}
+	m.marked = cfg.Job.Marked()
 	m.reports = make([][]report, len(cfg.Graph.Vertices))
 	for i := range cfg.Graph.Vertices {
 		v := &cfg.Graph.Vertices[i]
@@ -143,6 +146,7 @@ func (m *master) run(ctx context.Context) (Result, error) {
 	}
 	m.life.between("start master", m.cfg.Started, time.Now())
 	m.loop(ctx)
+	m.finalize()
 	stop()
 	m.life.over(m.Snapshot().State)
 	m.close(srv, m.cfg.Driver)

@@ -42,6 +42,7 @@ func (m *master) publish(now time.Time) {
 	}
 	supply := m.plane.Slots.Supply()
 	s.Slots = SlotCounts{Needed: m.job0().Slots(), Total: supply.Slots, Free: supply.Free}
+	m.passMark()
 	m.snapshot.Store(s)
 	m.shown, m.dirty = now, false
 }

@@ -19,9 +19,8 @@
 // A source with Stop reads each partition up to an offset that is fixed when the job starts, then ends. It ends by position: records that no reader
 // sees (transaction markers, aborted transactions, what compaction removed) count.
 //
-// Start may also be what a consumer group has committed (Committed), so that a job can go on where another program was. Heddle commits no
-// offsets itself yet: an offset may be committed once everything before it has left the sink, and without checkpoints nobody
-// knows when that is.
+// Start may also be what a consumer group has committed (Committed), so that a job can go on where another program was, or where it was itself
+// (CommitTo).
 //
 // A topic that is deleted while it is read fails the job when kafka.unavailable-timeout has passed; one that was deleted and made anew
 // is lost data, as is what retention deletes before it is read: see OnDataLoss.

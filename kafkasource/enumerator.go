@@ -62,6 +62,7 @@ func newEnumerator(ctx context.Context, s *Source, env flow.EnumeratorEnv) (*enu
 		e.client.Close()
 		return nil, fmt.Errorf("cannot read %s: %w", s.Describe(), err)
 	}
+	s.warnOfState(env)
 	return e, nil
 }
 

@@ -3,6 +3,7 @@ package kafkasource
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/kafka"
@@ -20,6 +21,9 @@ type reader struct {
 	rate    float64 // records a second of each split; 0: no bound
 	maxHeld int
 
+	commitEvery time.Duration    // 0: never
+	committer   *kafka.Committer // nil: there is nothing to commit to
+
 	// Owned by the task's goroutine.
 	splits    []*split
 	byTarget  map[*kafka.Target]*split
@@ -29,6 +33,7 @@ type reader struct {
 	stopped   []*split // fetching of which is stopped
 	turn      int      // among stopped
 	heldBytes int
+	marks     []mark // not yet delivered
 
 	resp   *kafka.Response // being decoded, nil: none
 	part   int             // of resp: the next
@@ -64,6 +69,14 @@ func newReader(ctx context.Context, s *Source, env flow.ReaderEnv, want flow.Mes
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up %s: %w", s.Describe(), err)
 	}
+	if r.commitEvery = s.commitInterval(cfg); r.commitEvery > 0 {
+		r.committer, err = kafka.NewCommitter(cfg, kafka.CommitterConfig{Group: s.group, Logger: rt.Logger(),
+			Commit: rt.Counter("commits"), Failed: rt.Counter("failed commits")})
+		if err != nil {
+			r.puller.Close()
+			return nil, fmt.Errorf("cannot set up %s: %w", s.Describe(), err)
+		}
+	}
 	return r, nil
 }
 
@@ -76,7 +89,7 @@ func (r *reader) AddSplits(splits []flow.Split) error {
 			return err
 		}
 		t := kafka.NewTarget(state.TP, state.Start, state.Stop)
-		sp := &split{target: t, id: s.ID, pos: state.Start, rate: bucket{rate: r.rate}}
+		sp := &split{target: t, id: s.ID, pos: state.Start, marked: -1, rate: bucket{rate: r.rate}}
 		r.splits = append(r.splits, sp)
 		r.byTarget[t] = sp
 		r.open++
@@ -104,14 +117,25 @@ func (r *reader) Splits() []flow.SplitStatus {
 	for i, s := range r.splits {
 		f := s.target.Figures()
 		out[i] = flow.SplitStatus{ID: s.id, Position: s.pos, End: s.target.High(), Trouble: s.target.Trouble(), Paused: s.paused,
-			Records: s.records, Bytes: f.Bytes, Fetches: f.Fetches, FetchTime: f.Waited, EmptyPolls: f.Empty}
+			Committed: r.committed(s), Records: s.records, Bytes: f.Bytes, Fetches: f.Fetches, FetchTime: f.Waited, EmptyPolls: f.Empty}
 	}
 	return out
+}
+
+// committed is what was committed of a split, 0 if nothing.
+func (r *reader) committed(s *split) int64 {
+	if r.committer == nil {
+		return 0
+	}
+	return r.committer.Committed(s.target.TP)
 }
 
 // Close implements flow.MessageReader.
 func (r *reader) Close() error {
 	r.puller.Close()
+	if r.committer != nil {
+		r.committer.Close()
+	}
 	return nil
 }
 

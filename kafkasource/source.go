@@ -31,6 +31,8 @@ type Source struct {
 	global      bool
 	rate        float64
 	rateSet     bool
+	group       string // to commit to; "": none
+	commitEvery *time.Duration
 
 	cfg func(*kafka.Config) // tests set what is no option
 	err error               // of the description

@@ -39,7 +39,8 @@ type split struct {
 	next    int64 // the position after what is held
 	epoch   int32 // of the leader that appended the last before next; -1: unknown
 
-	records, bytes int64
+	records int64
+	marked  int64 // pos at the last mark
 }
 
 // suspended reports whether the split gives nothing now, and when it will by itself; 0: when it is resumed.

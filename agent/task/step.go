@@ -129,6 +129,7 @@ func (t *Task) poll() (Status, error) {
 		return Ended, err
 	}
 	t.current = nil
+	t.tellDelivered()
 	switch status {
 	case flow.SourceMore:
 		return Worked, nil

@@ -72,6 +72,7 @@ type Task struct {
 	inputs       []*input
 	ports        []*valve
 	source       flow.SourceDriver // nil unless the head is a source
+	told         uint64            // the last mark that the source knows to be delivered
 	openPorts    int               // ports that have not ended
 	openChannels int               // channels whose producer has not finished: after the end of its records, since it may still fail
 	nextInput    int               // where polling goes on
@@ -84,8 +85,9 @@ type Task struct {
 	meter     meter        // moved by the task's goroutine, read by all
 	watermark atomic.Int64 // of the input (of a source: of the output); read by all
 	cancelled atomic.Bool
-	goroutine atomic.Int64 // id of the goroutine, for Stack
-	wantSplit atomic.Bool  // somebody wants newer split states
+	delivered atomic.Uint64 // the last mark before which everything has left every sink
+	goroutine atomic.Int64  // id of the goroutine, for Stack
+	wantSplit atomic.Bool   // somebody wants newer split states
 	splits    atomic.Pointer[[]flow.SplitStatus]
 	stop      sync.Once
 

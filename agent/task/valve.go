@@ -8,20 +8,23 @@ import "github.com/heddle-stream/heddle/internal/flow"
 //   - The port is idle when every channel that has not ended is idle; then the watermark first rises to the greatest
 //     that was held back by the last of them.
 //   - A channel that becomes active with an older watermark than the port's takes part again once it has caught up.
+//   - A mark goes on when it, or a later one, has come on every channel that has not ended.
 //   - A channel that has ended takes no part. When all have, the port ends.
 //
 // Those are the rules of Flink's StatusWatermarkValve, with ended channels added.
 type valve struct {
 	out      flow.Controller
 	channels []channelState
-	last     int64 // watermark passed on; MinTime: none
-	idle     bool  // passed on
-	ended    bool  // passed on
+	last     int64  // watermark passed on; MinTime: none
+	mark     uint64 // passed on
+	idle     bool   // passed on
+	ended    bool   // passed on
 }
 
 // channelState is what a channel said last.
 type channelState struct {
 	watermark int64
+	mark      uint64
 	idle      bool
 	ended     bool
 	aligned   bool // takes part in the minimum: active, not ended, and not behind the port
@@ -48,6 +51,9 @@ func (v *valve) control(ch int, c flow.Control) error {
 		return v.becomeIdle(s)
 	case flow.Active:
 		return v.becomeActive(s)
+	case flow.Mark:
+		s.mark = c.ID
+		return v.passMark()
 	case flow.End:
 		return v.end(s)
 	}
@@ -106,6 +112,9 @@ func (v *valve) end(s *channelState) error {
 	if err := v.withdrawn(s); err != nil {
 		return err
 	}
+	if err := v.passMark(); err != nil {
+		return err
+	}
 	for i := range v.channels {
 		if !v.channels[i].ended {
 			return nil
@@ -113,6 +122,26 @@ func (v *valve) end(s *channelState) error {
 	}
 	v.ended = true
 	return v.out.Control(flow.Control{Kind: flow.End})
+}
+
+// passMark passes on the least of the channels' marks.
+func (v *valve) passMark() error {
+	least, most, open := uint64(1<<64-1), uint64(0), false
+	for i := range v.channels {
+		c := &v.channels[i]
+		most = max(most, c.mark)
+		if !c.ended {
+			least, open = min(least, c.mark), true
+		}
+	}
+	if !open {
+		least = most
+	}
+	if least <= v.mark {
+		return nil
+	}
+	v.mark = least
+	return v.out.Control(flow.Control{Kind: flow.Mark, ID: least})
 }
 
 // withdrawn passes on what follows from s taking no part any more.

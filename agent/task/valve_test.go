@@ -91,6 +91,35 @@ func TestValveRefusesBarriers(t *testing.T) {
 	}
 }
 
+// TestValveMarks: a mark passes when it, or a later one, has come on every channel that has not ended, idle ones included.
+func TestValveMarks(t *testing.T) {
+	r := &recorder{}
+	v := newValve(r, 3)
+	for _, step := range []struct {
+		ch   int
+		c    flow.Control
+		want uint64 // the last mark passed on
+	}{
+		{0, flow.Control{Kind: flow.Mark, ID: 10}, 0},
+		{1, flow.Control{Kind: flow.Mark, ID: 12}, 0},
+		{2, flow.Control{Kind: flow.Idle}, 0},
+		{2, flow.Control{Kind: flow.Mark, ID: 11}, 10},
+		{0, flow.Control{Kind: flow.Mark, ID: 20}, 11},
+		{2, flow.Control{Kind: flow.End}, 12},
+		{1, flow.Control{Kind: flow.Mark, ID: 20}, 20},
+		{1, flow.Control{Kind: flow.End}, 20},
+		{0, flow.Control{Kind: flow.Mark, ID: 30}, 30},
+		{0, flow.Control{Kind: flow.End}, 30},
+	} {
+		if err := v.control(step.ch, step.c); err != nil {
+			t.Fatal(err)
+		}
+		if v.mark != step.want {
+			t.Errorf("after %v of channel %d mark %d has passed, want %d", step.c, step.ch, v.mark, step.want)
+		}
+	}
+}
+
 // TestValveKeepsItsPromises checks on random controls what operators rely on.
 func TestValveKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -48,6 +48,7 @@ const (
 	Active    ControlKind = 3 // the stream takes part again; a Watermark implies it
 	Barrier   ControlKind = 4 // ID: checkpoint; separates what belongs to it from what follows
 	End       ControlKind = 5 // nothing follows
+	Mark      ControlKind = 6 // ID: a place; a source is told when everything before it has left every sink, see Committer
 )
 
 func (k ControlKind) String() string {
@@ -62,6 +63,8 @@ func (k ControlKind) String() string {
 		return "barrier"
 	case End:
 		return "end"
+	case Mark:
+		return "mark"
 	}
 	return fmt.Sprintf("control(%d)", uint8(k))
 }
@@ -70,7 +73,7 @@ func (k ControlKind) String() string {
 type Control struct {
 	Kind ControlKind
 	Time int64  // Watermark: milliseconds since the Unix epoch
-	ID   uint64 // Barrier: checkpoint id
+	ID   uint64 // Barrier: checkpoint id; Mark: the mark
 }
 
 // AppendControl appends the wire form of c: kind (1 byte), then Time and ID as zig-zag and plain varints.
@@ -84,7 +87,7 @@ var errControl = errors.New("malformed control")
 
 // ParseControl reads what AppendControl wrote; anything else is an error.
 func ParseControl(b []byte) (Control, error) {
-	if len(b) < 3 || b[0] < byte(Watermark) || b[0] > byte(End) {
+	if len(b) < 3 || b[0] < byte(Watermark) || b[0] > byte(Mark) {
 		return Control{}, errControl
 	}
 	c := Control{Kind: ControlKind(b[0])}

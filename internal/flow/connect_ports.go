@@ -6,12 +6,13 @@ package flow
 //   - The watermark is the least of the active ports that have caught up with it. It never goes back.
 //     It comes to MaxTime only when no port has anything more to say.
 //   - It is idle when every port that has not ended is; then the watermark first rises to the greatest of those.
-//   - A barrier goes on when it has come on every port that has not ended.
+//   - A barrier or mark goes on when it has come on every port that has not ended.
 //   - A port that has ended takes no part. When all have, the end goes on.
 type ports struct {
 	port    [2]portState
 	wm      int64
 	barrier uint64
+	mark    uint64
 	idle    bool
 	ended   bool
 	out     []Control // scratch
@@ -21,6 +22,7 @@ type ports struct {
 type portState struct {
 	wm      int64
 	barrier uint64
+	mark    uint64
 	idle    bool
 	ended   bool
 }
@@ -41,6 +43,8 @@ func (p *ports) take(i int, c Control) []Control {
 		in.idle = false
 	case Barrier:
 		in.barrier = c.ID
+	case Mark:
+		in.mark = c.ID
 	case End:
 		in.ended = true
 	}
@@ -72,7 +76,11 @@ func (p *ports) settle() {
 		p.out = append(p.out, Control{Kind: Idle})
 	}
 	p.idle = idle
-	if id, ok := p.aligned(); ok && id > p.barrier {
+	if id, ok := p.least(func(s *portState) uint64 { return s.mark }); ok && id > p.mark {
+		p.mark = id
+		p.out = append(p.out, Control{Kind: Mark, ID: id})
+	}
+	if id, ok := p.least(func(s *portState) uint64 { return s.barrier }); ok && id > p.barrier {
 		p.barrier = id
 		p.out = append(p.out, Control{Kind: Barrier, ID: id})
 	}
@@ -105,15 +113,15 @@ func (p *ports) watermark(open, active int) int64 {
 	return least
 }
 
-// aligned returns the last barrier that has come on every port that has not ended; false if all have ended.
-func (p *ports) aligned() (id uint64, ok bool) {
+// least returns the last barrier or mark that has come on every port that has not ended; false if all have ended.
+func (p *ports) least(of func(*portState) uint64) (id uint64, ok bool) {
 	for i := range p.port {
 		in := &p.port[i]
 		if in.ended {
 			continue
 		}
-		if !ok || in.barrier < id {
-			id, ok = in.barrier, true
+		if v := of(in); !ok || v < id {
+			id, ok = v, true
 		}
 	}
 	return id, ok

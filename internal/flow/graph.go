@@ -37,6 +37,7 @@ type Resources struct {
 // Add gives n the next id and puts it into the graph.
 func (g *Graph) Add(n *Node) *Node {
 	n.ID = len(g.Nodes)
+	n.graph = g
 	g.Nodes = append(g.Nodes, n)
 	return n
 }
@@ -67,6 +68,8 @@ type Node struct {
 	// Check returns what only typed code can find wrong, such as state that can't be encoded; nil if there is nothing to check.
 	// The compiler calls it.
 	Check func() error
+
+	graph *Graph // that it is in
 }
 
 // Edge is one input of a node.

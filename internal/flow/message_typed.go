@@ -69,6 +69,20 @@ func (r *decodingReader[T]) Poll(emit Emit[T]) (SourceStatus, error) {
 	return r.MessageReader.Poll(r.each)
 }
 
+// Commits implements Committing where the connector does.
+func (d decoded[T]) Commits() bool {
+	c, ok := d.MessageSource.(Committing)
+	return ok && c.Commits()
+}
+
+// Finalize implements Finalizer where the connector does.
+func (d decoded[T]) Finalize(env EnumeratorEnv, splits []Split) error {
+	if f, ok := d.MessageSource.(Finalizer); ok {
+		return f.Finalize(env, splits)
+	}
+	return nil
+}
+
 // Unwrap returns the connector's own reader.
 func (r *decodingReader[T]) Unwrap() MessageReader { return r.MessageReader }
 

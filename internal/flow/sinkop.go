@@ -20,6 +20,8 @@ type sinkOp[T any] struct {
 	to  Output[T]
 	w   SinkWriter[T]
 	ctx context.Context // of the task, from Open: bounds Flush
+
+	delivered *Counter // the last mark before which all is delivered; nil: there was none
 }
 
 // Open implements Operator.
@@ -57,7 +59,7 @@ func (o *sinkOp[T]) failed(what string, err error) error {
 
 // Control implements Out: what was written is delivered before a barrier or the end passes.
 func (o *sinkOp[T]) Control(c Control) (err error) {
-	if c.Kind != Barrier && c.Kind != End {
+	if c.Kind != Barrier && c.Kind != Mark && c.Kind != End {
 		return nil
 	}
 	defer func() {
@@ -67,6 +69,12 @@ func (o *sinkOp[T]) Control(c Control) (err error) {
 	}()
 	if err := o.w.Flush(o.ctx); err != nil {
 		return o.failed("flush", err)
+	}
+	if c.Kind == Mark {
+		if o.delivered == nil {
+			o.delivered = o.rt.Counter(DeliveredMark)
+		}
+		o.delivered.Set(int64(c.ID))
 	}
 	if f, ok := o.w.(Finisher); ok && c.Kind == End {
 		if err := f.Finish(o.ctx); err != nil {

@@ -84,6 +84,7 @@ type SplitStatus struct {
 	Fetches    int64         // answers that brought something
 	FetchTime  time.Duration // from request to answer, of those, in all
 	EmptyPolls int64         // answers that brought nothing
+	Committed  int64         // the position that the outside world was last told; 0: none
 }
 
 // Pauser is a Reader or MessageReader that can leave a split alone for a while. What it has of the split waits, and nothing is lost.

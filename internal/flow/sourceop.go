@@ -39,6 +39,7 @@ type sourceOp[T any] struct {
 	ended  bool
 	below  error // what an operator after this one failed by: not the reader's error, though it comes back through it
 
+	marker  marker
 	pauser  Pauser // nil: splits don't wait for each other
 	alignAt int64  // when to look next whether they must
 	waiting bool   // some do
@@ -73,6 +74,7 @@ func (o *sourceOp[T]) Open(ctx context.Context) error {
 		return fmt.Errorf("cannot open source %s: %w", o.node.at(), err)
 	}
 	o.reader = r
+	o.marker = newMarker(o.node, innermost(r), o.rt.Now())
 	if p, ok := r.(Pauser); ok && o.marks.Enabled() && o.marks.MaxDrift > 0 {
 		o.pauser = p
 	}
@@ -135,7 +137,11 @@ func (o *sourceOp[T]) Poll() (SourceStatus, error) {
 	if st == SourceEnd {
 		o.ended = true
 		o.rt.SetTimer(MaxTime)
-		return st, o.tell([]Control{{Kind: Watermark, Time: MaxTime}})
+		cs := []Control{{Kind: Watermark, Time: MaxTime}}
+		if o.marker.every > 0 {
+			cs = append(cs, o.marker.mark(o.rt.Now()))
+		}
+		return st, o.tell(cs)
 	}
 	return st, o.advance(o.rt.Now())
 }
@@ -202,6 +208,12 @@ func (o *sourceOp[T]) advance(now int64) error {
 	}
 	if o.waiting {
 		next = min(next, o.alignAt)
+	}
+	if o.marker.every > 0 {
+		if now >= o.marker.due {
+			cs = append(cs, o.marker.mark(now))
+		}
+		next = min(next, o.marker.due)
 	}
 	o.marksAt = next
 	o.setTimer()

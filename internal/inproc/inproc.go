@@ -39,8 +39,9 @@ type run struct {
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
-	failures []error      // guarded by mu: in order of time
-	ended    []*task.Task // guarded by mu
+	splits   map[int][]flow.Split // guarded by mu: found, by vertex
+	failures []error              // guarded by mu: in order of time
+	ended    []*task.Task         // guarded by mu
 }
 
 // Run runs the job until it ends (nil), fails (the cause, a cluster.Failure) or ctx is cancelled (its cause).
@@ -60,7 +61,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &run{cfg: cfg, cancel: cancel}
+	r := &run{cfg: cfg, cancel: cancel, splits: map[int][]flow.Split{}}
 	enums, err := r.enumerators(ctx)
 	if err != nil {
 		return err
@@ -86,7 +87,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if !r.watch(ctx, done) {
 		return r.stuck(r.outcome(ctx))
 	}
-	return r.outcome(ctx)
+	err = r.outcome(ctx)
+	if err == nil {
+		r.finalize()
+	}
+	return err
 }
 
 // enumerators makes the enumerator of every source, which may refuse the job. The key is the vertex.
@@ -185,12 +190,13 @@ func (r *run) feed(ctx context.Context, vertex int, e flow.Enumerator) {
 		}
 	}()
 	defer func() { _ = e.Close() }()
-	r.discover(ctx, node, e, readers)
+	r.discover(ctx, vertex, e, readers)
 	returned = true
 }
 
 // discover is feed without the end.
-func (r *run) discover(ctx context.Context, node *flow.Node, e flow.Enumerator, readers []*task.Task) {
+func (r *run) discover(ctx context.Context, vertex int, e flow.Enumerator, readers []*task.Task) {
+	node := r.cfg.Graph.Nodes[r.cfg.Compiled.Vertices[vertex].Source]
 	for {
 		d, err := e.Discover(ctx)
 		if ctx.Err() != nil {
@@ -200,6 +206,9 @@ func (r *run) discover(ctx context.Context, node *flow.Node, e flow.Enumerator, 
 			r.fail(fmt.Errorf("cannot discover splits of source %s: %w", node.Title(), err))
 			return
 		}
+		r.mu.Lock()
+		r.splits[vertex] = append(r.splits[vertex], d.Added...)
+		r.mu.Unlock()
 		byReader := make([][]flow.Split, len(readers))
 		for _, s := range d.Added {
 			owner := e.Owner(s, len(readers))
@@ -233,6 +242,7 @@ func (r *run) watch(ctx context.Context, done <-chan struct{}) bool {
 		select {
 		case <-tick.C:
 			r.progress()
+			r.passMark()
 		case <-over:
 			over = nil
 			late = time.After(r.cfg.StopGrace)

@@ -27,6 +27,7 @@ type Config struct {
 
 	FetchWait      time.Duration // how long a broker holds a fetch that has nothing yet; 0: 500 ms
 	FetchMemory    int           // bytes of responses that one Puller may hold, at most 6 MiB a broker; 0: 32 MiB
+	CommitInterval time.Duration // how often a source commits offsets that has a group; 0: never
 	RateLimit      float64       // records a second that a source reads of each partition; 0: no bound
 	PartitionBytes int           // asked of one partition in one fetch; 0: 1 MiB
 
@@ -64,6 +65,7 @@ const (
 	OptUnavailableTimeout = "kafka.unavailable-timeout"
 	OptDiscoveryInterval  = "kafka.discovery-interval"
 	OptFetchMemory        = "kafka.fetch-memory"
+	OptCommitInterval     = "kafka.commit-interval"
 	OptRateLimit          = "kafka.rate-limit"
 	OptTLSEnabled         = "kafka.tls.enabled"
 	OptTLSCA              = "kafka.tls.ca-file"
@@ -110,6 +112,12 @@ func FromOptions(option func(name string) (string, bool), brokers []string) (Con
 			return Config{}, fmt.Errorf("%s is %q: want a number of bytes above 1 MiB, such as 32MiB", OptFetchMemory, v)
 		}
 	}
+	c.CommitInterval = defaultCommitInterval
+	if v := str(OptCommitInterval); v != "" {
+		if c.CommitInterval, err = time.ParseDuration(v); err != nil || c.CommitInterval < 0 {
+			return Config{}, fmt.Errorf("%s is %q: want a duration such as 5s, or 0 for never", OptCommitInterval, v)
+		}
+	}
 	if v := str(OptRateLimit); v != "" {
 		if c.RateLimit, err = strconv.ParseFloat(v, 64); err != nil || !(c.RateLimit >= 0) || math.IsInf(c.RateLimit, 0) {
 			return Config{}, fmt.Errorf("%s is %q: want a number of records a second, or 0 for no bound", OptRateLimit, v)
@@ -132,6 +140,8 @@ func FromOptions(option func(name string) (string, bool), brokers []string) (Con
 	}
 	return c.withDefaults(), nil
 }
+
+const defaultCommitInterval = 5 * time.Second
 
 // SplitList splits a list at commas and drops blanks.
 func SplitList(s string) []string {

@@ -36,25 +36,16 @@ func ofCoordinator(k sarama.KError) bool {
 }
 
 func (c *Client) committedOnce(ctx context.Context, group string, tps []TP) (map[TP]int64, error) {
-	var found *sarama.FindCoordinatorResponse
-	err := c.any(ctx, func(b *sarama.Broker) (err error) {
-		found, err = b.FindCoordinator(&sarama.FindCoordinatorRequest{Version: 2, CoordinatorKey: group, CoordinatorType: sarama.CoordinatorGroup})
-		return err
-	})
-	switch {
-	case err != nil:
+	addr, err := c.coordinator(ctx, group)
+	if err != nil {
 		return nil, err
-	case found.Err != sarama.ErrNoError:
-		return nil, found.Err
-	case found.Coordinator == nil:
-		return nil, sarama.ErrConsumerCoordinatorNotAvailable
 	}
 	byTopic := map[string][]int32{}
 	for _, tp := range tps {
 		byTopic[tp.Topic] = append(byTopic[tp.Topic], tp.Partition)
 	}
 	var resp *sarama.OffsetFetchResponse
-	err = c.at(ctx, found.Coordinator.Addr(), func(b *sarama.Broker) (err error) {
+	err = c.at(ctx, addr, func(b *sarama.Broker) (err error) {
 		resp, err = b.FetchOffset(sarama.NewOffsetFetchRequest(sarama.V2_5_0_0, group, byTopic))
 		return err
 	})
