@@ -12,9 +12,7 @@ import (
 
 // reference is docs/cli.md: the help of every verb, in Markdown.
 func reference() []byte {
-	s := &session{env: Env{Program: "heddle"}}
-	s.out = newTerminal(s.env, &bytes.Buffer{})
-	root := s.root()
+	root := Command()
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# The heddle command
 
@@ -114,3 +112,10 @@ source <(heddle completion bash)
 heddle completion zsh > "${fpath[1]}/_heddle"
 ` + "```" + `
 `
+
+// Command returns the command with all its verbs, for what makes documents of it. It is not to be run.
+func Command() *cobra.Command {
+	s := &session{env: Env{Program: "heddle"}}
+	s.out = newTerminal(s.env, &bytes.Buffer{})
+	return s.root()
+}
