@@ -31,6 +31,7 @@ type Options struct {
 	PerBeat      int      // most containers granted between two heartbeats; 0: all
 	MaxMB        int64    // larger asks are refused; 0: 8192
 	FinishRounds int      // unregistering is confirmed after so many calls; 0: 1
+	Constraints  bool     // the scheduler takes placement constraints
 }
 
 // Cluster is the cluster and the one application that runs on it.
@@ -80,6 +81,9 @@ type manager struct {
 	updates    []*pb.NodeReportProto
 	preempt    *pb.PreemptionMessageProto
 	black      map[string]bool
+	limits     map[book.Key]int // by placement constraints, a node
+	onNode     map[string]int   // containers
+	at         map[yarnid.Container]string
 	next       int64
 	placed     int
 	finishes   int
@@ -110,7 +114,8 @@ func New(opt Options) *Cluster {
 		Attempt: yarnid.Attempt{App: yarnid.Application{Cluster: 1700000000000, Number: 1}, Number: 1},
 		apps:    map[yarnid.Application]*Application{}, nextApp: 1, asked: map[string]int{}, issued: map[string]string{},
 	}
-	c.rm = manager{asks: map[book.Key]map[string]*pb.ResourceRequestProto{}, held: map[yarnid.Container]bool{}, nodesTold: map[string]bool{}, black: map[string]bool{}}
+	c.rm = manager{asks: map[book.Key]map[string]*pb.ResourceRequestProto{}, held: map[yarnid.Container]bool{}, nodesTold: map[string]bool{}, black: map[string]bool{},
+		limits: map[book.Key]int{}, onNode: map[string]int{}, at: map[yarnid.Container]string{}}
 	c.servers, c.clients = make([]*hrpctest.Server, opt.Managers), make([]*hrpctest.Server, opt.Managers)
 	c.serve(0)
 	for i := range opt.Nodes {
@@ -235,9 +240,10 @@ func (c *Cluster) Restart(to int, between func()) {
 	c.servers[c.active], c.clients[c.active], c.active = nil, nil, -1
 	rm := &c.rm
 	rm.registered, rm.response, rm.last, rm.cached = false, 0, 0, nil
-	rm.asks, rm.nodesTold, rm.black = map[book.Key]map[string]*pb.ResourceRequestProto{}, map[string]bool{}, map[string]bool{}
+	rm.asks, rm.nodesTold, rm.black, rm.limits = map[book.Key]map[string]*pb.ResourceRequestProto{}, map[string]bool{}, map[string]bool{}, map[book.Key]int{}
 	for _, m := range rm.made { // granted and not told: lost
 		delete(rm.held, yarnid.ContainerOf(m.GetId()))
+		rm.onNode[yarnid.NodeOf(m.GetNodeId())]--
 	}
 	rm.made = nil
 	c.mu.Unlock()
@@ -292,11 +298,26 @@ func (c *Cluster) Preempt(id yarnid.Container) {
 	c.rm.preempt = &pb.PreemptionMessageProto{StrictContract: &pb.StrictPreemptionContractProto{Container: []*pb.PreemptionContainerProto{{Id: id.Proto()}}}}
 }
 
-// Decommission tells the master that a node will go.
-func (c *Cluster) Decommission(i int) {
+// PreemptAny tells the master with the next heartbeat that so many containers of a size are wanted back, which may be these or others.
+func (c *Cluster) PreemptAny(count int, mb int64, ids ...yarnid.Container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rm.updates = append(c.rm.updates, &pb.NodeReportProto{NodeId: c.nodes[i].id(), NodeState: pb.NodeStateProto_NS_DECOMMISSIONING.Enum(), DecommissioningTimeout: proto.Uint32(60)})
+	k := &pb.PreemptionContractProto{Resource: []*pb.PreemptionResourceRequestProto{{Resource: &pb.ResourceRequestProto{
+		NumContainers: proto.Int32(int32(count)), Capability: &pb.ResourceProto{Memory: &mb, VirtualCores: proto.Int32(1)}}}}}
+	for _, id := range ids {
+		k.Container = append(k.Container, &pb.PreemptionContainerProto{Id: id.Proto()})
+	}
+	c.rm.preempt = &pb.PreemptionMessageProto{Contract: k}
+}
+
+// Decommission tells the master that a node will go.
+func (c *Cluster) Decommission(i int) { c.NodeState(i, pb.NodeStateProto_NS_DECOMMISSIONING) }
+
+// NodeState tells the master that a node's state is another now.
+func (c *Cluster) NodeState(i int, state pb.NodeStateProto) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rm.updates = append(c.rm.updates, &pb.NodeReportProto{NodeId: c.nodes[i].id(), NodeState: &state, DecommissioningTimeout: proto.Uint32(60)})
 }
 
 // End ends a container with a status, as its process would or, with a negative one, YARN.
@@ -311,6 +332,7 @@ func (c *Cluster) end(id yarnid.Container, status int32, diagnostics string) {
 		return
 	}
 	delete(c.rm.held, id)
+	c.rm.onNode[c.rm.at[id]]--
 	if k := c.started[id]; k != nil {
 		k.running = false
 	}

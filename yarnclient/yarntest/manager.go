@@ -91,6 +91,10 @@ func (c *Cluster) allocate(r *hrpctest.Request, m *pb.AllocateRequestProto) (pro
 			return nil, &hrpc.RemoteError{Class: hrpc.ClassInvalidResource, Message: "Invalid resource request! Cannot allocate containers as requested resource is greater than maximum allowed allocation."}
 		}
 	}
+	if len(m.SchedulingRequests) > 0 && !c.opt.Constraints {
+		return nil, &hrpc.RemoteError{Class: hrpc.ClassYarn, Message: "Found non empty SchedulingRequest in AllocateRequest for application=" + c.Attempt.String() +
+			", but the configured yarn.resourcemanager.placement-constraints.handler cannot handle placement constraints. Rejecting this allocate operation"}
+	}
 	rm.heard = append(rm.heard, m)
 	rm.beats = append(rm.beats, time.Now())
 	c.take(m)
@@ -118,6 +122,13 @@ func (c *Cluster) take(m *pb.AllocateRequestProto) {
 			c.rm.asks[k] = map[string]*pb.ResourceRequestProto{}
 		}
 		c.rm.asks[k][a.GetResourceName()] = a
+	}
+	for _, q := range m.SchedulingRequests {
+		// It is an ask for any place, and a limit a node.
+		k := book.Key{Priority: q.GetPriority().GetPriority(), Request: q.GetAllocationRequestId()}
+		c.rm.asks[k] = map[string]*pb.ResourceRequestProto{"*": {Priority: q.Priority, ResourceName: proto.String("*"), Capability: q.GetResourceSizing().GetResources(),
+			NumContainers: q.GetResourceSizing().NumAllocations, AllocationRequestId: q.AllocationRequestId}}
+		c.rm.limits[k] = max(1, int(q.GetPlacementConstraint().GetSimpleConstraint().GetMaxCardinality()))
 	}
 	for _, p := range m.Release {
 		id := yarnid.ContainerOf(p)
@@ -164,29 +175,37 @@ func (c *Cluster) schedule() {
 		if any == nil || any.GetNumContainers() == 0 {
 			continue
 		}
-		for any.GetNumContainers() > 0 && left > 0 {
+		for any.GetNumContainers() > 0 && left > 0 && c.room(k) != nil {
 			any = proto.Clone(any).(*pb.ResourceRequestProto)
 			any.NumContainers = proto.Int32(any.GetNumContainers() - 1)
 			c.rm.asks[k]["*"] = any
 			c.place(k, any)
 			left--
 		}
-		for ; c.surplus > 0; c.surplus-- {
+		for ; c.surplus > 0 && c.room(k) != nil; c.surplus-- {
 			c.place(k, any)
 		}
 	}
 }
 
-// place makes a container on the next node that is not blacklisted.
-func (c *Cluster) place(k book.Key, a *pb.ResourceRequestProto) {
-	var n *Node
-	for range c.nodes {
-		c.rm.placed++
-		if n = c.nodes[c.rm.placed%len(c.nodes)]; !c.rm.black[n.host] {
-			break
+// room returns the next node that may get a container under a key: it is not blacklisted, nor full by a placement constraint.
+func (c *Cluster) room(k book.Key) *Node {
+	for i := range c.nodes {
+		n := c.nodes[(c.rm.placed+1+i)%len(c.nodes)]
+		if most := c.rm.limits[k]; !c.rm.black[n.host] && (most == 0 || c.rm.onNode[n.ID] < most) {
+			return n
 		}
 	}
+	return nil
+}
+
+// place makes a container on the next node that may have it.
+func (c *Cluster) place(k book.Key, a *pb.ResourceRequestProto) {
+	n := c.room(k)
+	for c.rm.placed++; c.nodes[c.rm.placed%len(c.nodes)] != n; c.rm.placed++ {
+	}
 	c.rm.next++
+	c.rm.onNode[n.ID]++
 	c.rm.granted++
 	id := yarnid.Container{Attempt: c.Attempt, Number: c.rm.next}
 	mb := a.GetCapability().GetMemory()
@@ -200,6 +219,7 @@ func (c *Cluster) place(k book.Key, a *pb.ResourceRequestProto) {
 	}
 	t := token.Token{Identifier: tid, Password: derive("container", tid), Kind: token.KindContainer}
 	c.rm.held[id] = true
+	c.rm.at[id] = n.ID
 	c.rm.made = append(c.rm.made, &pb.ContainerProto{Id: id.Proto(), NodeId: n.id(), NodeHttpAddress: proto.String(n.host + ":8042"), Resource: res,
 		Priority: &pb.PriorityProto{Priority: &k.Priority}, AllocationRequestId: &k.Request, ContainerToken: t.Proto()})
 }

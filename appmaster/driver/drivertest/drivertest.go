@@ -105,7 +105,9 @@ func (w *World) Env() appmaster.DriverEnv {
 				w.exits[e.Agent] = append(w.exits[e.Agent], e)
 			})
 		},
-		Refused: func(string) { w.note(func() {}) },
+		Refused:  func(string) { w.note(func() {}) },
+		Draining: func([]string) { w.note(func() {}) },
+		Reclaim:  func([]cluster.AgentID, int) { w.note(func() {}) },
 	}
 }
 

@@ -43,7 +43,13 @@ type Config struct {
 	Custom   map[string]int64
 	Label    string
 	Priority int32 // 0: 1
-	Spread   bool  // over as many hosts as there are, as long as that does not hold grants up
+	PerNode  int   // most agents on one host; 0: any number
+	// Constrain leaves PerNode to the scheduler, where yarn.resourcemanager.placement-constraints.handler is scheduler.
+	Constrain bool
+	Hosts     []string // preferred ones
+	Racks     []string // of the preferred hosts, or preferred by themselves
+	Strict    bool     // nowhere else
+	Spread    bool     // over as many hosts as there are, as long as that does not hold grants up
 
 	// What runs in it: one line for bash, and what that needs.
 	Command     string
@@ -108,6 +114,7 @@ type Driver struct {
 	granted  int
 	agents   map[cluster.AgentID]*worker
 	byID     map[yarnid.Container]*worker
+	draining map[string]bool // hosts that are going away
 	stopped  bool
 	finished bool // Finish or Close was called
 }
@@ -143,7 +150,7 @@ func New(cfg Config) (*Driver, error) {
 		cfg.Grace = 5 * time.Second
 	}
 	d := &Driver{cfg: cfg, key: book.Key{Priority: cfg.Priority, Request: 1}, ready: make(chan struct{}),
-		agents: map[cluster.AgentID]*worker{}, byID: map[yarnid.Container]*worker{}}
+		agents: map[cluster.AgentID]*worker{}, byID: map[yarnid.Container]*worker{}, draining: map[string]bool{}}
 	d.life, d.end = context.WithCancel(context.Background())
 	return d, nil
 }
@@ -216,7 +223,8 @@ func (d *Driver) want() {
 	if d.stopped {
 		open = 0
 	}
-	d.session.Want(book.Ask{Key: d.key, Count: open, MemoryMB: d.cfg.MemoryMB, VCores: max(1, d.cfg.VCores), Custom: d.cfg.Custom, Label: d.cfg.Label, Spread: d.cfg.Spread})
+	d.session.Want(book.Ask{Key: d.key, Count: open, MemoryMB: d.cfg.MemoryMB, VCores: max(1, d.cfg.VCores), Custom: d.cfg.Custom, Label: d.cfg.Label,
+		Spread: d.cfg.Spread, PerNode: d.cfg.PerNode, Constrain: d.cfg.Constrain, Nodes: d.cfg.Hosts, Racks: d.cfg.Racks, Strict: d.cfg.Strict})
 }
 
 // Exclude implements appmaster.Excluder.
@@ -271,12 +279,8 @@ func (d *Driver) heard(o book.Outcome) {
 		}
 		d.mu.Unlock()
 	}
-	for _, n := range o.Nodes {
-		d.log.Info("a node changed", "node", n.ID, "state", n.State, "report", n.Health)
-	}
-	for _, p := range o.Preempt {
-		d.log.Warn("YARN wants a container back", "container", p.Container, "for-certain", p.Strict)
-	}
+	d.nodesChanged(o.Nodes)
+	d.wantedBack(o.Preempt, o.Wishes)
 }
 
 // release gives back a container that nobody asked for, such as one of an earlier attempt that is told of late.
