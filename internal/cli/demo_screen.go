@@ -11,7 +11,7 @@ import (
 
 // demoScreen shows the state of the demo: a block that is drawn anew on a terminal, a line a window in a pipe.
 type demoScreen struct {
-	drawn  []int     // columns of each line drawn last
+	redrawn
 	window time.Time // told of last
 }
 
@@ -26,30 +26,6 @@ func (s *demoScreen) draw(out *terminal, v demo.View, snap *appmaster.Snapshot, 
 		s.window = v.Window
 		fmt.Fprintln(out.w, demoLine(v, snap, r))
 	}
-}
-
-// redraw writes lines over those drawn before, each cut to one row and all together to the screen: it can go up no
-// further. Rows that a terminal made narrower since has wrapped are reckoned with.
-func (s *demoScreen) redraw(out *terminal, lines []string) {
-	lines = lines[:min(len(lines), max(1, out.height-1))]
-	var b strings.Builder
-	up := 0
-	for _, n := range s.drawn {
-		up += max(1, (n+out.width-1)/out.width)
-	}
-	if up = min(up, out.height-1); up > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", up)
-	}
-	if len(s.drawn) > 0 {
-		b.WriteString("\r\x1b[J")
-	}
-	s.drawn = s.drawn[:0]
-	for _, line := range lines {
-		line = cut(line, out.width-1)
-		b.WriteString(line + "\n")
-		s.drawn = append(s.drawn, columns(line))
-	}
-	fmt.Fprint(out.w, b.String())
 }
 
 // demoFigures are the figures of a moment. What was counted has been read, though the agents report what they

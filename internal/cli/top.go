@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/spf13/cobra"
+)
+
+func (s *session) topCommand() *cobra.Command {
+	var once bool
+	every := time.Second
+	cmd := &cobra.Command{
+		Use: "top [app]", Short: "Watch an application in the terminal", Args: maxArgs(1), ValidArgsFunction: s.completeApp(false),
+		Long: `Watch how an application does: its vertices with their rates and how busy and how blocked they are, its slowest splits and its
+agents, drawn anew every second until the application has ended or Ctrl-C. Without an id: the newest that runs.
+In a pipe, or with --once, the state is printed once.`,
+		Example: "  heddle top\n  heddle top heddle-1767225600-1a2b3c4d --every 5s\n  heddle top --once",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if every < 100*time.Millisecond {
+				return usage(fmt.Errorf("--every %s is less than 100ms", every))
+			}
+			app, err := s.appArg(args)
+			if err != nil {
+				return err
+			}
+			client, err := openClient(app)
+			if err != nil {
+				return err
+			}
+			defer client.close()
+			return s.top(cmd.Context(), app.id, client.snapshot, once || !s.out.tty, every)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "print the state once")
+	cmd.Flags().DurationVar(&every, "every", every, "how often to look")
+	return cmd
+}
+
+// topPatience is how many answers in a row may be missing until the application counts as gone.
+const topPatience = 5
+
+// top draws what look sees until the application is over.
+func (s *session) top(ctx context.Context, app string, look func(context.Context) (*appmaster.Snapshot, error), once bool, every time.Duration) error {
+	var view redrawn
+	missed := 0
+	for {
+		snap, err := look(ctx)
+		switch {
+		case err == nil:
+			missed = 0
+			s.out.measure()
+			lines := topLines(s.out, snap)
+			if once {
+				_, err := fmt.Fprintln(s.out.w, strings.Join(lines, "\n"))
+				return err
+			}
+			view.redraw(s.out, lines)
+			if isFinal(snap.State) {
+				return nil
+			}
+		case ctx.Err() != nil:
+			return nil
+		case once || missed == topPatience:
+			return unreachable(fmt.Errorf("the ApplicationMaster of %s does not answer: %w", app, err), s.env.Program+" status "+app)
+		default:
+			missed++
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.env.Signals:
+			return nil
+		case <-time.After(every):
+		}
+	}
+}
+
+// topSplits is how many splits are shown: those that are furthest behind.
+const topSplits = 8
+
+// topLines are the lines that show a snapshot.
+func topLines(out *terminal, snap *appmaster.Snapshot) []string {
+	state := []string{
+		out.paint(bold, printable(snap.Job)), snap.App, out.paint(stateColour(snap.State), snap.State) + " for " + snap.Time.Sub(snap.Since).Round(time.Second).String(),
+		fmt.Sprintf("slots %d of %d used", snap.Slots.Total-snap.Slots.Free, snap.Slots.Total), fmt.Sprintf("%d agents", len(snap.Agents)),
+	}
+	lines := fill(state, "   ", out.width-1)
+	if snap.Waiting != "" {
+		lines = append(lines, out.paint(yellow, "waiting: ")+printable(snap.Waiting))
+	}
+	if snap.Cause != nil {
+		lines = append(lines, out.paint(red, "cause: ")+printable(snap.Cause.Message))
+	}
+	var rows [][]string
+	for _, v := range snap.Vertices {
+		rows = append(rows, []string{v.Name, tasks(v.Tasks), number(int64(v.InRate)) + "/s", number(int64(v.OutRate)) + "/s", loadBar(v.Busy, v.Blocked), share(v.Busy), share(v.Blocked), behind(snap.Time, v.Watermark)})
+	}
+	lines = append(append(lines, ""), out.tableLines([]string{"VERTEX", "TASKS", "IN", "OUT", "LOAD", "BUSY", "BLOCKED", "BEHIND"}, rows)...)
+	if rows := splitRows(snap); len(rows) > 0 {
+		lines = append(append(lines, ""), out.tableLines([]string{"SPLIT", "READER", "POSITION", "TO READ"}, rows)...)
+	}
+	rows = nil
+	for _, a := range snap.Agents {
+		used := 0
+		for _, slot := range a.Slots {
+			if slot.Job != "" {
+				used++
+			}
+		}
+		rows = append(rows, []string{a.ID, dash(a.Host), a.State, fmt.Sprintf("%d/%d", used, len(a.Slots)), fmt.Sprintf("%d MiB", a.RSS>>20), fmt.Sprintf("%d/%d", a.SegmentsUse, a.Segments)})
+	}
+	return append(append(lines, ""), out.tableLines([]string{"AGENT", "HOST", "STATE", "SLOTS", "MEMORY", "SEGMENTS"}, rows)...)
+}
+
+// loadBar draws the shares of time: busy, blocked, idle.
+func loadBar(busy, blocked float64) string {
+	const width = 12
+	b := min(width, int(busy*width+.5))
+	l := min(width-b, int(blocked*width+.5))
+	return strings.Repeat("█", b) + strings.Repeat("▒", l) + strings.Repeat("·", width-b-l)
+}
+
+// behind is how far a watermark is behind a moment.
+func behind(now time.Time, watermark *int64) string {
+	if watermark == nil {
+		return "-"
+	}
+	d := now.Sub(time.UnixMilli(*watermark))
+	if d < -100*365*24*time.Hour {
+		return "end"
+	}
+	return max(0, d).Round(time.Millisecond * 100).String()
+}
+
+// splitRows are the splits with most to read.
+func splitRows(snap *appmaster.Snapshot) [][]string {
+	var splits []appmaster.Split
+	for _, src := range snap.Sources {
+		for _, p := range src.Splits {
+			if p.End >= 0 && p.Position >= 0 {
+				splits = append(splits, p)
+			}
+		}
+	}
+	slices.SortStableFunc(splits, func(a, b appmaster.Split) int { return int((b.End - b.Position) - (a.End - a.Position)) })
+	var rows [][]string
+	for _, p := range splits[:min(topSplits, len(splits))] {
+		rows = append(rows, []string{p.ID, fmt.Sprint(p.Subtask), number(p.Position), number(max(0, p.End-p.Position))})
+	}
+	return rows
+}

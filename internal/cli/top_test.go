@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+)
+
+func topSnapshot(state string) *appmaster.Snapshot {
+	now := time.UnixMilli(100_000)
+	mark, end := int64(98_000), int64(1<<62)
+	return &appmaster.Snapshot{App: "app-1", Job: "clicks\x1b[31m", State: state, Time: now, Since: now.Add(-time.Minute), Slots: appmaster.SlotCounts{Total: 4, Free: 1},
+		Vertices: []appmaster.Vertex{{Name: "read", Parallelism: 2, Tasks: map[string]int{"running": 2}, OutRate: 1234, Busy: .5, Blocked: .25, Watermark: &mark}, {Name: "count", Watermark: &end}},
+		Sources:  []appmaster.Source{{Splits: []appmaster.Split{{ID: "t-0", Position: 5, End: 7}, {ID: "t-1", Position: 5, End: 5000}, {ID: "t-2", Position: -1, End: -1}}}},
+		Agents:   []appmaster.Agent{{ID: "agent-1", Host: "h1", State: "alive", RSS: 64 << 20, Slots: []appmaster.Slot{{Job: "app-1"}, {}}}}}
+}
+
+func TestTopLines(t *testing.T) {
+	text := strings.Join(topLines(&terminal{width: 120}, topSnapshot("running")), "\n")
+	for _, want := range []string{"running for 1m0s", "slots 3 of 4 used", "1,234/s", "██████▒▒▒···", "50%", "25%", "2s", "end", "4,995", "64 MiB", "1/2"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Errorf("a name of the job's draws on the screen: %q", text)
+	}
+	if strings.Index(text, "t-1") > strings.Index(text, "t-0") || strings.Contains(text, "t-2") {
+		t.Errorf("the splits are not those that are furthest behind, first:\n%s", text)
+	}
+}
+
+// TestTop: it ends with the application, and gives one up that does not answer any more.
+func TestTop(t *testing.T) {
+	var out bytes.Buffer
+	s := &session{env: Env{Program: "heddle"}, out: &terminal{w: &out, width: 100, height: 50}}
+	states := []string{"running", "running", "finished"}
+	err := s.top(t.Context(), "app-1", func(context.Context) (*appmaster.Snapshot, error) {
+		next := states[0]
+		states = states[1:]
+		return topSnapshot(next), nil
+	}, false, time.Microsecond)
+	if err != nil || len(states) != 0 || !strings.Contains(out.String(), "finished") {
+		t.Errorf("%v, with %q not shown; it shows\n%s", err, states, &out)
+	}
+	asked := 0
+	err = s.top(t.Context(), "app-1", func(context.Context) (*appmaster.Snapshot, error) {
+		asked++
+		return nil, errors.New("refused")
+	}, false, time.Microsecond)
+	if e, ok := errors.AsType[*exitError](err); !ok || e.code != exitUnreachable || asked < 2 {
+		t.Errorf("after %d questions: %v", asked, err)
+	}
+}
