@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +145,7 @@ func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Conf
 	cfg.JoinTimeout = c.Duration("agent.register-timeout")
 	id := s.env.Getenv("HEDDLE_AGENT_ID")
 	if id == "" {
-		id = "agent"
+		id = cmp.Or(string(cfg.Secrets.AgentID), "agent")
 	}
 	provider, err := s.telemetry(ctx, app, "agent", id, nil)
 	if err != nil {

@@ -37,16 +37,16 @@ func (s *session) telemetry(ctx context.Context, app *application, role, instanc
 	})
 }
 
-// submission traces what a client does until an application is on its way, and hands its trace on.
-type submission struct {
+// submitTrace traces what a client does until an application is on its way, and hands its trace on.
+type submitTrace struct {
 	provider *telemetry.Provider
 	span     telemetry.Span
 	times    *timings
 }
 
 // traceSubmission begins the trace of an application's life. That it can't be traced does not keep it from starting.
-func (s *session) traceSubmission(ctx context.Context, c *conf.Config, job string, times *timings) *submission {
-	t := &submission{times: times}
+func (s *session) traceSubmission(ctx context.Context, c *conf.Config, job string, times *timings) *submitTrace {
+	t := &submitTrace{times: times}
 	set, err := s.telemetrySettings(c)
 	if err == nil {
 		t.provider, err = telemetry.New(ctx, telemetry.Config{Settings: set, Service: job, Instance: "client", Version: version(),
@@ -62,15 +62,15 @@ func (s *session) traceSubmission(ctx context.Context, c *conf.Config, job strin
 }
 
 // environ is what hands the trace on to a process: "NAME=value", for its environment.
-func (t *submission) environ() []string {
-	if !t.span.Recording() {
+func (t *submitTrace) environ() []string {
+	if t == nil || !t.span.Recording() {
 		return nil
 	}
 	return []string{"TRACEPARENT=" + telemetry.Traceparent(t.span.Context())}
 }
 
-// end ends the submission, with a span for each phase that was marked, and sends them.
-func (t *submission) end(app string, err error) {
+// end ends the submitTrace, with a span for each phase that was marked, and sends them.
+func (t *submitTrace) end(app string, err error) {
 	if t.provider == nil {
 		return
 	}
@@ -96,7 +96,7 @@ func appID(r *running) string {
 
 // runTraced runs an ApplicationMaster that sends traces and metrics.
 func (s *session) runTraced(ctx context.Context, app *application, cfg appmaster.Config) (appmaster.Result, error) {
-	front := &figuresOf{Front: cfg.Front}
+	front := &figureFront{Front: cfg.Front}
 	provider, err := s.telemetry(ctx, app, "appmaster", "appmaster", front.figures)
 	if err != nil {
 		return appmaster.Result{}, errors.Join(err, cfg.Listener.Close(), cfg.Front.Close(ctx))
@@ -107,19 +107,19 @@ func (s *session) runTraced(ctx context.Context, app *application, cfg appmaster
 	return appmaster.Run(ctx, cfg)
 }
 
-// figuresOf makes metrics of what a front is given to show, once it is.
-type figuresOf struct {
+// figureFront makes metrics of what a front is given to show, once it is.
+type figureFront struct {
 	appmaster.Front
 	view atomic.Pointer[appmaster.View]
 }
 
 // Start implements appmaster.Front.
-func (f *figuresOf) Start(v appmaster.View) (string, error) {
+func (f *figureFront) Start(v appmaster.View) (string, error) {
 	f.view.Store(&v)
 	return f.Front.Start(v)
 }
 
-func (f *figuresOf) figures() []telemetry.Family {
+func (f *figureFront) figures() []telemetry.Family {
 	if v := f.view.Load(); v != nil {
 		return appmaster.Figures((*v).Snapshot())
 	}

@@ -224,7 +224,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	}
 	cfg := m.app.masterConfig(plan, m.driver, front, control)
 	cfg.Advertise, cfg.Attempt = address(control), uint32(m.k.id.Attempt.Number-1)
-	return appmaster.Run(ctx, cfg)
+	return m.s.runTraced(ctx, m.app, cfg)
 }
 
 // newDriver starts agents of this very program, with the same arguments, from the files that YARN made of it for this container.

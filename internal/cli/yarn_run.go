@@ -25,11 +25,14 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 	sub := &submission{s: s, conf: c, h: h, plan: plan, text: text, times: times}
 	defer sub.close()
 	p := newProgress(s, plan.Name, plan.Name, f.quiet, times)
+	sub.trace = s.traceSubmission(ctx, c, plan.Name, times)
 	if err := sub.attended(ctx, p); err != nil {
 		p.clear()
+		sub.trace.end("", err)
 		return err
 	}
 	p.clear()
+	sub.trace.end(sub.id.String(), nil)
 	r := &yarnRun{s: s, h: h, id: sub.id, flags: f, removeFolder: sub.remove}
 	r.progress = newProgress(s, plan.Name, sub.id.String(), f.quiet, times)
 	r.progress.timings = f.timings

@@ -38,6 +38,7 @@ type submission struct {
 
 	// Of the goroutine that submits, and afterwards.
 	times *timings
+	trace *submitTrace // nil: not traced
 	store *ship.Store
 	fs    *hdfs.FS
 	id    yarnid.Application
@@ -171,7 +172,7 @@ const (
 // environment is that of the ApplicationMaster's container. NodeManagers pass on next to nothing of their own, and the client's own is not
 // the cluster's business but for what speaks of Go's run time, time and telemetry.
 func (sub *submission) environment(resources []yarnclient.LocalResource) map[string]string {
-	env := handedOn(sub.s.env.Environ)
+	env := handedOn(append(sub.s.env.Environ[:len(sub.s.env.Environ):len(sub.s.env.Environ)], sub.trace.environ()...))
 	env["HEDDLE_ROLE"], env["HEDDLE_APP_DIR"], env[driverVar], env[resourcesVar] = "appmaster", "$PWD", "yarn", ship.EncodeResources(resources)
 	return env
 }
@@ -181,7 +182,8 @@ func handedOn(environ []string) map[string]string {
 	env := map[string]string{}
 	for _, line := range environ {
 		name, text, _ := strings.Cut(line, "=")
-		if name == "TZ" || name == "GODEBUG" || strings.HasPrefix(name, "OTEL_") {
+		otel := strings.HasPrefix(name, "OTEL_") && !strings.HasSuffix(name, "_HEADERS") // those are secret: see trace.headers
+		if name == "TZ" || name == "GODEBUG" || name == "TRACEPARENT" || otel {
 			env[name] = shellText(text)
 		}
 	}
