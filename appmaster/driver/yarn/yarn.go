@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -380,10 +381,14 @@ func (d *Driver) launch(w *worker) error {
 
 // environment is that of an agent's container.
 func (d *Driver) environment(w *worker) map[string]string {
-	if d.cfg.SizeEnv == nil {
-		return d.cfg.Env
+	env := map[string]string{}
+	if d.cfg.SizeEnv != nil {
+		env = d.cfg.SizeEnv(w.grant.MemoryMB, w.grant.VCores)
 	}
-	env := d.cfg.SizeEnv(w.grant.MemoryMB, w.grant.VCores)
+	for _, line := range d.env.Environ {
+		name, value, _ := strings.Cut(line, "=")
+		env[name] = value
+	}
 	for k, v := range d.cfg.Env {
 		if _, ok := env[k]; !ok {
 			env[k] = v
