@@ -14,6 +14,17 @@ type Offset struct {
 	Samples int           // 0: not known
 }
 
+// least is the smallest difference that the samples allow: hosts mostly keep the time, so that this is likelier than the middle.
+func (o Offset) least() time.Duration {
+	switch {
+	case o.Ahead > o.Within:
+		return o.Ahead - o.Within
+	case o.Ahead < -o.Within:
+		return o.Ahead + o.Within
+	}
+	return 0
+}
+
 // clockDrift is how far two clocks may part, a second, between samples: 100 parts in a million.
 const clockDrift = 10_000
 

@@ -126,7 +126,8 @@ func (c *conn) hop(h wire.Header) *Hop {
 	}
 	now := c.stack.clock()
 	off := c.offset()
-	put, credited, written := a.traced.Put+int64(off.Ahead), a.traced.Credited+int64(off.Ahead), a.traced.Written+int64(off.Ahead)
+	ahead := int64(off.least())
+	put, credited, written := a.traced.Put+ahead, a.traced.Credited+ahead, a.traced.Written+ahead
 	if early := written - now; early > 0 { // as far as the clocks can't be compared
 		put, credited, written = put-early, credited-early, now
 	}
