@@ -41,14 +41,27 @@ type source struct {
 // kafkaSource reads topics.
 type kafkaSource struct {
 	strict.At
-	Topics    []strict.String `yaml:"topics" one:"topics" doc:"Topics to read; each must exist."`
-	Pattern   strict.String   `yaml:"pattern" one:"topics" doc:"Regular expression that a topic's whole name must match; topics found later are read too."`
-	Exclude   strict.String   `yaml:"exclude" doc:"With pattern: topics whose name matches this are left out."`
-	Brokers   []strict.String `yaml:"brokers" doc:"host:port of brokers to begin with; by default the option kafka.brokers."`
-	Format    sourceFormat    `yaml:"format,required" doc:"Format of a message's value: json, csv, text or raw."`
-	Start     *kafkaPosition  `yaml:"start" doc:"Where reading begins: earliest (the default), latest, {timestamp: …} or {offsets: {topic: {partition: offset}}}."`
-	Stop      *kafkaStop      `yaml:"stop" doc:"Where reading ends: never (the default), latest, {timestamp: …} or {offsets: …}. A job whose sources all end finishes."`
-	Discovery strict.Duration `yaml:"discovery_interval" positive:"" doc:"How often new partitions and topics are looked for; by default the option kafka.discovery-interval."`
+	Topics         []strict.String            `yaml:"topics" one:"topics" doc:"Topics to read; each must exist."`
+	Pattern        strict.String              `yaml:"pattern" one:"topics" doc:"Regular expression that a topic's whole name must match; topics found later are read too."`
+	Partitions     *strict.Map[partitionList] `yaml:"partitions" one:"topics" doc:"Topics and the partitions of each to read, such as {clicks: [0, 2]}; each must exist."`
+	Exclude        strict.String              `yaml:"exclude" doc:"With pattern: topics whose name matches this are left out."`
+	Brokers        []strict.String            `yaml:"brokers" doc:"host:port of brokers to begin with; by default the option kafka.brokers."`
+	Format         sourceFormat               `yaml:"format,required" doc:"Format of a message's value: json, csv, text or raw."`
+	Start          *kafkaPosition             `yaml:"start" doc:"Where reading begins: earliest (the default), latest, {timestamp: …}, {offsets: {topic: {partition: offset}}} or {committed: group}."`
+	Stop           *kafkaStop                 `yaml:"stop" doc:"Where reading ends: never (the default), latest, {timestamp: …}, {offsets: …} or {committed: group}. A job whose sources all end finishes."`
+	Discovery      strict.Duration            `yaml:"discovery_interval" positive:"" doc:"How often new partitions and topics are looked for; by default the option kafka.discovery-interval."`
+	Assign         strict.String              `yaml:"assign" enum:"topic|global" doc:"How partitions are given to subtasks: topic (the default) spreads each topic by itself, global spreads all topics together, which is evener for many small ones."`
+	Isolation      strict.String              `yaml:"isolation" enum:"committed|uncommitted" doc:"committed (the default): records of transactions that are not committed are left out. uncommitted: they are read."`
+	OnDataLoss     strict.String              `yaml:"on_data_loss" enum:"fail|earliest|latest" doc:"What to do when the offset to be read is not there any more: fail (the default), or go on at the earliest or latest record there is, with a warning and a count."`
+	RateLimit      strict.Int                 `yaml:"rate_limit" min:"0" doc:"Most records a second to read of each partition, 0 for no bound; by default the option kafka.rate-limit."`
+	CommitTo       strict.String              `yaml:"commit_to" doc:"Consumer group to commit offsets to: of records that have left every sink."`
+	CommitInterval strict.Duration            `yaml:"commit_interval" positive:"" doc:"With commit_to: how often; by default the option kafka.commit-interval."`
+}
+
+// partitionList is partitions of a topic.
+type partitionList struct {
+	strict.At
+	Numbers []strict.Int `alt:"list"`
 }
 
 // kafkaPosition is where reading begins.
@@ -70,6 +83,8 @@ type kafkaPoint struct {
 	strict.At
 	Timestamp strict.String                       `yaml:"timestamp" one:"point" doc:"Time such as 2026-03-01T00:00:00Z: the first record of that time or later, in each partition."`
 	Offsets   *strict.Map[strict.Map[strict.Int]] `yaml:"offsets" one:"point" doc:"For each topic the offset in each partition, such as {clicks: {0: 42}}."`
+	Committed strict.String                       `yaml:"committed" one:"point" doc:"Consumer group: what it has committed."`
+	Otherwise strict.String                       `yaml:"otherwise" enum:"earliest|latest" doc:"With committed: where partitions begin or end of which the group has committed nothing; without it they are an error."`
 }
 
 // fileSource reads files.
@@ -210,10 +225,15 @@ type sink struct {
 // kafkaSink writes to a topic.
 type kafkaSink struct {
 	strict.At
-	Topic   strict.String   `yaml:"topic,required" doc:"Topic to write to."`
-	Brokers []strict.String `yaml:"brokers" doc:"host:port of brokers to begin with; by default the option kafka.brokers."`
-	Format  sinkFormat      `yaml:"format,required" doc:"Format of a message's value: json, csv, text or raw."`
-	Key     strict.String   `yaml:"key" doc:"Column that becomes the message's key, as text; none by default."`
+	Topic           strict.String              `yaml:"topic,required" doc:"Topic to write to."`
+	Brokers         []strict.String            `yaml:"brokers" doc:"host:port of brokers to begin with; by default the option kafka.brokers."`
+	Format          sinkFormat                 `yaml:"format,required" doc:"Format of a message's value: json, csv, text or raw."`
+	Key             strict.String              `yaml:"key" doc:"Column that becomes the message's key, as text; none by default."`
+	Headers         *strict.Map[strict.String] `yaml:"headers" doc:"Names of headers and the columns that they hold, as text; of a column that is null there is none."`
+	Compression     strict.String              `yaml:"compression" enum:"none|gzip|snappy|lz4|zstd" doc:"How batches are packed; none by default."`
+	BatchBytes      strict.Int                 `yaml:"batch_bytes" min:"1" doc:"Most bytes of a batch before compression, unless one record is larger; 262144 by default."`
+	Linger          strict.Duration            `yaml:"linger" positive:"" doc:"How long a batch waits for more records; 10ms by default."`
+	MaxMessageBytes strict.Int                 `yaml:"max_message_bytes" min:"1" doc:"Most bytes of a message, and of a batch before compression; 1000000 by default. The topic's max.message.bytes must allow it."`
 }
 
 // fileSink writes files.

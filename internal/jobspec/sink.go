@@ -70,6 +70,11 @@ func (n *sinkNode) check(p *planner) {
 	if k := n.spec.Kafka; k != nil && k.Key.IsSet() {
 		p.columns(n.in, k.Key)
 	}
+	if k := n.spec.Kafka; k != nil && k.Headers != nil {
+		for _, e := range k.Headers.Entries {
+			p.columns(n.in, e.Value)
+		}
+	}
 	if k := n.spec.Kafka; k != nil && k.Topic.IsSet() && k.Topic.Value == "" {
 		p.doc.Failf(k.Topic.Place(), "the topic's name is empty")
 	}
@@ -148,8 +153,11 @@ func (n *sinkNode) needed() {
 		return
 	}
 	need := &n.in.need
-	if k := n.spec.Kafka; k != nil && k.Key.IsSet() {
-		need.add(k.Key.Value)
+	if k := n.spec.Kafka; k != nil {
+		if k.Key.IsSet() {
+			need.add(k.Key.Value)
+		}
+		need.add(k.headerColumns()...)
 	}
 	f := n.format()
 	switch {
@@ -218,6 +226,10 @@ func (n *sinkNode) terminal(b *builder, s heddle.Stream[row.Row], have row.Schem
 		if len(k.Kafka.Brokers) > 0 {
 			to = to.Brokers(values(k.Kafka.Brokers)...)
 		}
+		k.Kafka.options(to)
+		if k.Kafka.Headers != nil {
+			return heddle.To(s, to, n.headed(b, rf, have))
+		}
 		return heddle.To[row.Row](s, to, rf)
 	case k.File != nil:
 		to := heddle.ToFiles(k.File.Path.Value)
@@ -227,6 +239,22 @@ func (n *sinkNode) terminal(b *builder, s heddle.Stream[row.Row], have row.Schem
 		return heddle.To[row.Row](s, to, rf)
 	}
 	return heddle.To[row.Row](s, heddle.Stdout(), rf)
+}
+
+// options sets how batches are made.
+func (k *kafkaSink) options(to *kafkasink.Sink) {
+	if k.Compression.IsSet() {
+		to.Compression(k.Compression.Value)
+	}
+	if k.BatchBytes.IsSet() {
+		to.BatchBytes(k.BatchBytes.Value)
+	}
+	if k.Linger.IsSet() {
+		to.Linger(k.Linger.Value)
+	}
+	if k.MaxMessageBytes.IsSet() {
+		to.MaxMessageBytes(k.MaxMessageBytes.Value)
+	}
 }
 
 // rowFormat makes the format of the rows. A sink that is only sent late records or dead letters has its columns checked here.

@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/internal/jobspec/row"
 	"github.com/heddle-stream/heddle/internal/jobspec/strict"
+	"github.com/heddle-stream/heddle/internal/kafka/batch"
 	"github.com/heddle-stream/heddle/kafkasource"
 )
 
@@ -200,9 +202,12 @@ func (e *eventTime) parts() (col, unit strict.String) {
 // kafka makes the connector.
 func (n *sourceNode) kafka(p *planner, k *kafkaSource) heddle.MessageSource {
 	var s *kafkasource.Source
-	if k.Pattern.IsSet() {
+	switch {
+	case k.Pattern.IsSet():
 		s = kafkasource.Pattern(k.Pattern.Value)
-	} else {
+	case k.Partitions != nil:
+		s = kafkasource.Partitions(p.partitions(k.Partitions))
+	default:
 		s = kafkasource.Topics(values(k.Topics)...)
 	}
 	for _, re := range []strict.String{k.Pattern, k.Exclude} {
@@ -227,6 +232,7 @@ func (n *sourceNode) kafka(p *planner, k *kafkaSource) heddle.MessageSource {
 	if k.Discovery.IsSet() {
 		s.DiscoveryInterval(k.Discovery.Value)
 	}
+	n.kafkaOptions(p, s, k)
 	if k.Start != nil {
 		switch {
 		case k.Start.Point != nil:
@@ -246,7 +252,62 @@ func (n *sourceNode) kafka(p *planner, k *kafkaSource) heddle.MessageSource {
 	return s
 }
 
+// kafkaOptions sets what is neither topics nor positions.
+func (n *sourceNode) kafkaOptions(p *planner, s *kafkasource.Source, k *kafkaSource) {
+	if k.Assign.Value == "global" {
+		s.AssignGlobal()
+	}
+	if k.Isolation.Value == "uncommitted" {
+		s.ReadUncommitted()
+	}
+	if k.OnDataLoss.IsSet() {
+		s.OnDataLoss(k.OnDataLoss.Value)
+	}
+	if k.RateLimit.IsSet() {
+		s.RateLimit(float64(k.RateLimit.Value))
+	}
+	if k.CommitTo.IsSet() {
+		if k.CommitTo.Value == "" {
+			p.doc.Failf(k.CommitTo.Place(), "the group's name is empty")
+		}
+		s.CommitTo(k.CommitTo.Value)
+	}
+	if k.CommitInterval.IsSet() {
+		if !k.CommitTo.IsSet() {
+			p.doc.Failf(k.CommitInterval.Place(), "commit_interval needs commit_to, the group to commit to")
+		}
+		s.CommitInterval(k.CommitInterval.Value)
+	}
+}
+
+// partitions reads lists of partitions.
+func (p *planner) partitions(m *strict.Map[partitionList]) map[string][]int32 {
+	out := map[string][]int32{}
+	for _, e := range m.Entries {
+		for _, n := range e.Value.Numbers {
+			if n.Value < 0 || n.Value > math.MaxInt32 {
+				p.doc.Failf(n.Place(), "%d is no number of a partition", n.Value)
+			}
+			out[e.Key.Value] = append(out[e.Key.Value], int32(n.Value))
+		}
+		if len(e.Value.Numbers) == 0 {
+			p.doc.Failf(e.Key.Place(), "no partition of topic %s is named", e.Key.Value)
+		}
+	}
+	return out
+}
+
 func (p *planner) kafkaPoint(k *kafkaPoint) kafkasource.Position {
+	if k.Otherwise.IsSet() && !k.Committed.IsSet() {
+		p.doc.Failf(k.Otherwise.Place(), "otherwise goes with committed only")
+	}
+	if k.Committed.IsSet() {
+		if k.Committed.Value == "" {
+			p.doc.Failf(k.Committed.Place(), "the group's name is empty")
+		}
+		otherwise := map[string]kafkasource.Position{"earliest": kafkasource.Earliest(), "latest": kafkasource.Latest()}
+		return kafkasource.Committed(k.Committed.Value, otherwise[k.Otherwise.Value])
+	}
 	if k.Offsets == nil {
 		at, err := row.ParseTime(k.Timestamp.Value, p.zone)
 		if err != nil && k.Timestamp.IsSet() {
@@ -334,11 +395,21 @@ func (n *sourceNode) rowFormat(have row.Schema, eventCol string) *row.Format {
 	default:
 		f = row.NewRaw(have, have.Index(row.ValueColumn))
 	}
+	f = f.WithHeaders(parseHeaders)
 	if i := have.Index(eventCol); i >= 0 && eventCol != kafkaTime {
 		_, unit := n.spec.EventTime.parts()
 		f = f.WithEventTime(i, units[unit.Value])
 	}
 	return f
+}
+
+// parseHeaders is a row.ParseHeaders for Kafka's.
+func parseHeaders(b []byte, each func(name string, value []byte)) error {
+	hs, err := batch.Headers(nil, b)
+	for _, h := range hs {
+		each(h.Key, h.Value)
+	}
+	return err
 }
 
 // units are the units of numbers as times.

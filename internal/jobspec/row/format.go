@@ -17,6 +17,7 @@ var MetaColumns = []Column{
 	{Name: "_offset", Type: IntType, Meta: true},
 	{Name: "_timestamp", Type: TimeType, Meta: true},
 	{Name: "_key", Type: StringType, Meta: true},
+	{Name: "_headers", Type: ObjectType, Meta: true},
 }
 
 // Format is a format of rows: the bytes of messages on one side, the rows of one schema on the other.
@@ -30,6 +31,7 @@ type Format struct {
 	meta   []int      // for each column: which of MetaColumns it is, or -1
 	keyCol int        // column that becomes the message's key, -1 none
 	header bool       // the message at offset 0 is a Header
+	parse  ParseHeaders
 	event  *eventTime // nil: rows have the messages' times
 
 	decode func(f *Format, s *scratch, value []byte) error // fills s.cols
@@ -64,7 +66,7 @@ func newFormat(name string, s Schema, zone *time.Location) *Format {
 		for i, m := range MetaColumns {
 			if c.Meta && c.Name == m.Name {
 				f.meta[len(f.meta)-1] = i
-				f.fields |= [...]flow.MessageFields{0, 0, flow.FieldOffset, flow.FieldTime, flow.FieldKey}[i]
+				f.fields |= [...]flow.MessageFields{0, 0, flow.FieldOffset, flow.FieldTime, flow.FieldKey, flow.FieldHeaders}[i]
 			}
 		}
 	}
@@ -112,7 +114,8 @@ func (f *Format) row(s *scratch, m *flow.Messages, i int) error {
 	for range f.schema.Cols {
 		s.cols = append(s.cols, extent{})
 	}
-	if err := f.decode(f, s, m.Value(i)); err != nil {
+	err := f.decode(f, s, m.Value(i))
+	if err != nil {
 		return err
 	}
 	b := s.arena.Buf
@@ -120,7 +123,11 @@ func (f *Format) row(s *scratch, m *flow.Messages, i int) error {
 	for c := range f.schema.Cols {
 		switch x := s.cols[c]; {
 		case f.meta[c] >= 0:
-			b = appendMeta(b, m, i, f.meta[c])
+			if f.meta[c] != headersMeta {
+				b = appendMeta(b, m, i, f.meta[c])
+			} else if b, err = f.appendHeaders(b, m, i); err != nil {
+				return err
+			}
 		case x.to > x.from:
 			b = append(b, s.vals[x.from:x.to]...)
 		default:
@@ -135,6 +142,36 @@ func (f *Format) row(s *scratch, m *flow.Messages, i int) error {
 		return nil
 	}
 	return f.setTime(m, i, Row(borrow(b[start:])))
+}
+
+// ParseHeaders calls each for every header of a message, in their order, which are encoded as the connector has them. A null value is nil.
+type ParseHeaders func(b []byte, each func(name string, value []byte)) error
+
+// WithHeaders returns the format with what reads a message's headers.
+func (f *Format) WithHeaders(parse ParseHeaders) *Format {
+	g := *f
+	g.parse = parse
+	return &g
+}
+
+// headersMeta is the index of _headers among MetaColumns.
+const headersMeta = 5
+
+// appendHeaders appends the headers of message i as an object.
+func (f *Format) appendHeaders(b []byte, m *flow.Messages, i int) ([]byte, error) {
+	if f.parse == nil || i >= len(m.Headers) {
+		return append(b, byte(Null)), nil
+	}
+	var body []byte
+	err := f.parse(m.At(m.Headers[i]), func(name string, value []byte) {
+		body = appendName(body, name)
+		if value == nil {
+			body = append(body, byte(Null))
+			return
+		}
+		body = appendBytes(append(body, byte(String)), value)
+	})
+	return appendBody(b, Object, body), err
 }
 
 // appendMeta appends what MetaColumns[which] is for message i.

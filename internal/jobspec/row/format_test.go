@@ -88,7 +88,7 @@ func TestDecode(t *testing.T) {
 		{"csv after quote", `"a"b,,,,,,`, `field 1 goes on after its closing quote`, csv(nil)},
 		{"text", "a line", `("a line")`, NewText(Schema{Cols: []Column{{Name: "line", Type: StringType}}}, nil, 0, Template{})},
 		{"raw null", "NULL", `(null)`, NewRaw(Schema{Cols: []Column{{Name: "value", Type: BytesType}}}, 0)},
-		{"meta", "x", `("topic", 3, 100, "1970-01-01T00:00:00Z", null)`, NewText(Schema{Cols: MetaColumns}, nil, -1, Template{})},
+		{"meta", "x", `("topic", 3, 100, "1970-01-01T00:00:00Z", null, null)`, NewText(Schema{Cols: MetaColumns}, nil, -1, Template{})},
 	} {
 		rows, err := tt.f.Decode(nil, messages(tt.in), 0)
 		got := ""
