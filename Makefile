@@ -5,13 +5,24 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/heddle-stream/heddle/internal/cli.Version=$(VERSION)
 SEEDS   ?= 1000
 
-.PHONY: help build demo test unit lint bench bench-peers sim machine itest itest-kafka itest-kafka-long itest-yarn itest-kerberos itest-net itest-web needs generate fuzz clean
+ARCH    ?= $(shell $(GO) env GOARCH)
+
+.PHONY: help build dist demo test unit lint bench bench-peers sim machine itest itest-kafka itest-kafka-long itest-yarn itest-kerberos itest-net itest-web needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
 
 build: ## bin/heddle, static
 	$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o bin/heddle ./cmd/heddle
+
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+dist: ## out/dist: a tarball, a deb and an rpm, for ARCH=amd64 or another
+	@rm -rf out/dist && mkdir -p out/dist/root/bin out/dist/root/conf out/dist/root/hadoop
+	$(STATIC) GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o out/dist/root/bin/heddle ./cmd/heddle
+	$(STATIC) $(GO) run ./packaging/pages out/dist/root
+	@cp -r README.md CHANGELOG.md LICENSE docs out/dist/root/
+	@cp conf/heddle.yaml out/dist/root/conf/ && cp packaging/hadoop/heddle.sh out/dist/root/hadoop/
+	@cd packaging/dist && $(STATIC) $(GO) run . -root ../../out/dist/root -out ../../out/dist -version '$(VERSION)' -arch $(ARCH)
 
 demo: ## the main job on embedded defaults: broker, master, two agents
 	@$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o bin/heddle ./cmd/heddle

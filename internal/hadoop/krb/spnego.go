@@ -60,7 +60,7 @@ func negotiateAnswer(b []byte) ([]byte, error) {
 //
 // It keeps cookies by host and port, since each of Hadoop's daemons signs by its own secret. It is for concurrent use.
 type Transport struct {
-	Base  http.RoundTripper // nil: http.DefaultTransport
+	Base  http.RoundTripper // nil: Go's own, without the environment's proxies
 	Login interface {
 		Ticket(ctx context.Context, service Principal) (*Ticket, error)
 	}
@@ -76,11 +76,18 @@ const authCookie = "hadoop.auth"
 // maxReplay bounds a body that is kept for being sent again.
 const maxReplay = 64 << 20
 
+// direct is a transport that follows no proxy of the environment's, which does not mean the cluster.
+var direct = sync.OnceValue(func() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = nil
+	return t
+})
+
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {
-		base = http.DefaultTransport
+		base = direct()
 	}
 	again, err := replayable(req)
 	if err != nil {
