@@ -90,11 +90,15 @@ func (s *Sink) newWriter(ctx context.Context, rt flow.Runtime) (*writer, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &writer{Producer: p}, nil
+	return &writer{Producer: p, topic: s.topic, tracer: flow.TracerOf(rt)}, nil
 }
 
 // writer writes one subtask's messages. The task's goroutine uses it.
-type writer struct{ *kafka.Producer }
+type writer struct {
+	*kafka.Producer
+	topic  string
+	tracer *flow.Tracer
+}
 
 // Close implements flow.MessageWriter.
 func (w *writer) Close() error {

@@ -16,6 +16,7 @@ type reader struct {
 	rt      flow.Runtime
 	puller  *kafka.Puller
 	want    flow.MessageFields
+	traced  bool // look for traces in headers
 	check   bool // skip what belongs to aborted transactions
 	bytes   *flow.Counter
 	rate    float64 // records a second of each split; 0: no bound
@@ -35,18 +36,19 @@ type reader struct {
 	heldBytes int
 	marks     []mark // not yet delivered
 
-	resp   *kafka.Response // being decoded, nil: none
-	part   int             // of resp: the next
-	busy   bool            // with work
-	work   work
-	split  *split // whose work it is
-	rest   []byte // of work: batches not yet begun
-	batch  []byte // the one before rest
-	header batch.Header
-	cursor batch.Cursor
-	unpack batch.Decompressor
-	m      flow.Messages
-	empty  flow.Messages
+	resp    *kafka.Response // being decoded, nil: none
+	part    int             // of resp: the next
+	busy    bool            // with work
+	work    work
+	split   *split // whose work it is
+	rest    []byte // of work: batches not yet begun
+	batch   []byte // the one before rest
+	header  batch.Header
+	cursor  batch.Cursor
+	unpack  batch.Decompressor
+	m       flow.Messages
+	headers []batch.RecordHeader // scratch
+	empty   flow.Messages
 }
 
 func newReader(ctx context.Context, s *Source, env flow.ReaderEnv, want flow.MessageFields) (*reader, error) {
@@ -56,7 +58,10 @@ func newReader(ctx context.Context, s *Source, env flow.ReaderEnv, want flow.Mes
 	}
 	rt := env.Runtime
 	r := &reader{rt: rt, want: want | flow.FieldOffset, check: !s.uncommitted, bytes: rt.Counter("fetched bytes"), byTarget: map[*kafka.Target]*split{},
-		rate: s.rateLimit(cfg), maxHeld: cfg.FetchMemory}
+		rate: s.rateLimit(cfg), maxHeld: cfg.FetchMemory, traced: want&flow.FieldTrace != 0 && flow.TracerOf(rt).Recording()}
+	if r.traced {
+		r.want |= flow.FieldHeaders
+	}
 	r.puller, err = kafka.NewPuller(ctx, cfg, kafka.PullerConfig{
 		Committed: !s.uncommitted,
 		OnLoss:    s.onLoss,
@@ -207,6 +212,9 @@ func (r *reader) fill() (bool, error) {
 	}
 	if err := r.cursor.Fill(&r.m, r.want, limit, s.pos, s.target.Stop); err != nil {
 		return false, r.corrupt(err)
+	}
+	if r.traced {
+		r.findTraces(&r.m)
 	}
 	n := r.m.Len()
 	if n > 0 {
