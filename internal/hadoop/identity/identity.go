@@ -27,8 +27,11 @@ type Config struct {
 	Conf *hconf.Conf
 	// Env is the environment; nil: the process's own.
 	Env func(string) (string, bool)
-	// Keytab and Principal log in to Kerberos; without a keytab the ticket cache does.
+	// Keytab and Principal log in to Kerberos; without a keytab the ticket cache does. KeytabData is the keytab's content, if it is no file here.
 	Keytab, Principal string
+	KeytabData        []byte
+	// Kerberos is krb5.conf; nil: that of this host.
+	Kerberos *krb.Conf
 	// User is who we say we are where that is believed; "": HADOOP_USER_NAME, else USER.
 	User string
 	// Credentials are the tokens we have; nil: those of the file that HADOOP_TOKEN_FILE_LOCATION names.
@@ -111,9 +114,13 @@ func simpleUser(cfg Config) string {
 
 // logIn opens the keytab or the ticket cache, and tells the user. Tokens alone will do.
 func (i *Identity) logIn(cfg Config) error {
-	kc, err := krb.LoadConf(cfg.Env)
+	kc := cfg.Kerberos
+	var err error
+	if kc == nil {
+		kc, err = krb.LoadConf(cfg.Env)
+	}
 	if err == nil {
-		i.login, err = krb.Open(krb.Config{Env: cfg.Env, Conf: kc, Keytab: cfg.Keytab, Principal: cfg.Principal, Logger: cfg.Logger})
+		i.login, err = krb.Open(krb.Config{Env: cfg.Env, Conf: kc, Keytab: cfg.Keytab, KeytabData: cfg.KeytabData, Principal: cfg.Principal, Logger: cfg.Logger})
 	}
 	if err != nil {
 		i.login = nil

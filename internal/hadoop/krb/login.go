@@ -22,8 +22,9 @@ type Config struct {
 	Env func(string) (string, bool)
 	// Conf is krb5.conf's content; nil: read as LoadConf does.
 	Conf *Conf
-	// Keytab is a file with keys; "": a ticket cache is used.
-	Keytab string
+	// Keytab is a file with keys; "": a ticket cache is used. With KeytabData it is a name only, and the keys are those.
+	Keytab     string
+	KeytabData []byte
 	// Principal is who we are. With a keytab, "" is the only principal in it; with a cache, "" is whoever it belongs to.
 	Principal string
 	// Cache names a ticket cache as KRB5CCNAME does; "": as the environment and krb5.conf say.
@@ -95,6 +96,9 @@ func Open(cfg Config) (*Login, error) {
 	return l, l.openCache()
 }
 
+// Conf is the krb5.conf in use. It must not be changed.
+func (l *Login) Conf() *Conf { return l.conf }
+
 // Principal is who we are.
 func (l *Login) Principal() Principal { return l.client }
 
@@ -111,9 +115,12 @@ func (l *Login) CanRelogin() bool { return l.file == "" }
 
 func (l *Login) openKeytab() error {
 	name := strings.TrimPrefix(l.cfg.Keytab, "FILE:")
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("cannot read the keytab: %w", err)
+	b := l.cfg.KeytabData
+	if b == nil {
+		var err error
+		if b, err = os.ReadFile(name); err != nil {
+			return fmt.Errorf("cannot read the keytab: %w", err)
+		}
 	}
 	es, err := ParseKeytab(b)
 	if err != nil {

@@ -127,6 +127,10 @@ func TestConf(t *testing.T) {
 	if got := c.CAPaths["EXAMPLE.COM"]; !maps.EqualFunc(got, map[string][]string{"THIRD.COM": {"OTHER.COM"}}, slices.Equal) {
 		t.Errorf("capaths: %v", got)
 	}
+	again, err := ParseConf(c.Text())
+	if err != nil || len(again.Notes) > 0 || again.Text() != c.Text() || !slices.Equal(again.KDCs["EXAMPLE.COM"], want) || again.RealmOf("x.deep.org") != "INCLUDED.COM" {
+		t.Errorf("written and read again: %v, notes %v\n%s", err, again.Notes, c.Text())
+	}
 	notes := strings.Join(c.Notes, "\n")
 	for _, part := range []string{"krb5.conf:13", "HTTPS proxy", "too many files"} {
 		if !strings.Contains(notes, part) {
