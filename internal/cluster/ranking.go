@@ -6,7 +6,7 @@ import "math/bits"
 // the least in constant time. Members of equal count come in the order in which they got that count,
 // so that taking from the front goes round. The zero Ranking is empty.
 //
-// Both levels of slot selection use it: over agents by their free slots.
+// Slot selection uses it over what is alike; see Spread for agents, which are on nodes.
 type Ranking struct {
 	nodes []rankNode // by member
 	lists []rankList // by count
@@ -89,6 +89,16 @@ func (r *Ranking) Least(min int) int {
 		}
 	}
 	return -1
+}
+
+// Empty reports whether there is no member.
+func (r *Ranking) Empty() bool {
+	for _, set := range r.used {
+		if set != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Next returns the member after this one among those of equal count, or -1.
