@@ -30,6 +30,9 @@ type JoinOptions struct {
 	Refused    time.Duration // how long to try while the host refuses connections: nobody listens there; 0 means Wait
 	BackoffMax time.Duration // the longest pause between two tries; 0 means 1 s
 	Queue      int           // messages that may wait to be sent; 0 means 1024
+	// Locate tells before each try where the master is now, since another attempt of it may have taken over; "" and nil: where
+	// the secrets say.
+	Locate func(context.Context) string
 }
 
 // RefusedError says that the master does not want this agent: it should exit at once and not come again.
@@ -68,7 +71,7 @@ func Join(ctx context.Context, s AgentSecrets, reg *ctlpb.Register, opt JoinOpti
 	if err != nil {
 		return nil, nil, err
 	}
-	dial := &dialer{}
+	dial := &dialer{locate: opt.Locate}
 	conn, err := grpc.NewClient("passthrough:///"+s.MasterAddr,
 		grpc.WithTransportCredentials(credentials.NewTLS(conf)),
 		grpc.WithNoProxy(),
@@ -109,9 +112,17 @@ func (o JoinOptions) defaults() JoinOptions {
 }
 
 // dialer connects, and remembers whether the last try was refused: the host is there, but nobody listens.
-type dialer struct{ refused atomic.Bool }
+type dialer struct {
+	locate  func(context.Context) string // nil: where it is asked to
+	refused atomic.Bool
+}
 
 func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
+	if d.locate != nil {
+		if now := d.locate(ctx); now != "" {
+			addr = now
+		}
+	}
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	d.refused.Store(errors.Is(err, syscall.ECONNREFUSED))
 	return c, err

@@ -364,6 +364,7 @@ type Register struct {
 	Tasks         []*TaskUpdate          `protobuf:"bytes,11,rep,name=tasks,proto3" json:"tasks,omitempty"`      // what it runs already, when it comes back to a new master
 	Attempt       uint32                 `protobuf:"varint,12,opt,name=attempt,proto3" json:"attempt,omitempty"` // application attempt it was started by
 	Rack          string                 `protobuf:"bytes,13,opt,name=rack,proto3" json:"rack,omitempty"`
+	Custom        map[string]int64       `protobuf:"bytes,14,rep,name=custom,proto3" json:"custom,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // other resources that it has, such as gpu
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -489,11 +490,20 @@ func (x *Register) GetRack() string {
 	return ""
 }
 
+func (x *Register) GetCustom() map[string]int64 {
+	if x != nil {
+		return x.Custom
+	}
+	return nil
+}
+
 type Registered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	HeartbeatMs   int64                  `protobuf:"varint,2,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"` // send a heartbeat every so many milliseconds
 	TimeoutMs     int64                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`       // the session counts as lost after such a silence
+	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`                            // of the master; an agent that an earlier one has started is this one's from now on
+	RejoinMs      int64                  `protobuf:"varint,5,opt,name=rejoin_ms,json=rejoinMs,proto3" json:"rejoin_ms,omitempty"`          // how long to look for a master when this one is gone, since another may come; 0: there is none to come
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -545,6 +555,20 @@ func (x *Registered) GetHeartbeatMs() int64 {
 func (x *Registered) GetTimeoutMs() int64 {
 	if x != nil {
 		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *Registered) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Registered) GetRejoinMs() int64 {
+	if x != nil {
+		return x.RejoinMs
 	}
 	return 0
 }
@@ -2205,7 +2229,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\tdelivered\x18\n" +
 	" \x01(\v2\x15.heddle.ctl.DeliveredH\x00R\tdelivered\x123\n" +
 	"\tlog_level\x18\x14 \x01(\v2\x14.heddle.ctl.LogLevelH\x00R\blogLevelB\x03\n" +
-	"\x01m\"\xfb\x02\n" +
+	"\x01m\"\xf0\x03\n" +
 	"\bRegister\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fcontainer_id\x18\x02 \x01(\tR\vcontainerId\x12\x18\n" +
@@ -2220,13 +2244,19 @@ const file_ctl_proto_rawDesc = "" +
 	" \x01(\x05R\x03pid\x12,\n" +
 	"\x05tasks\x18\v \x03(\v2\x16.heddle.ctl.TaskUpdateR\x05tasks\x12\x18\n" +
 	"\aattempt\x18\f \x01(\rR\aattempt\x12\x12\n" +
-	"\x04rack\x18\r \x01(\tR\x04rack\"e\n" +
+	"\x04rack\x18\r \x01(\tR\x04rack\x128\n" +
+	"\x06custom\x18\x0e \x03(\v2 .heddle.ctl.Register.CustomEntryR\x06custom\x1a9\n" +
+	"\vCustomEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x9c\x01\n" +
 	"\n" +
 	"Registered\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12!\n" +
 	"\fheartbeat_ms\x18\x02 \x01(\x03R\vheartbeatMs\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\"U\n" +
+	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\x12\x18\n" +
+	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x1b\n" +
+	"\trejoin_ms\x18\x05 \x01(\x03R\brejoinMs\"U\n" +
 	"\bLogLevel\x12\x1c\n" +
 	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\tR\x05level\x12\x15\n" +
@@ -2380,7 +2410,7 @@ func file_ctl_proto_rawDescGZIP() []byte {
 	return file_ctl_proto_rawDescData
 }
 
-var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_ctl_proto_goTypes = []any{
 	(*FromAgent)(nil),          // 0: heddle.ctl.FromAgent
 	(*FromMaster)(nil),         // 1: heddle.ctl.FromMaster
@@ -2410,7 +2440,8 @@ var file_ctl_proto_goTypes = []any{
 	(*OperatorReport)(nil),     // 25: heddle.ctl.OperatorReport
 	(*SplitReport)(nil),        // 26: heddle.ctl.SplitReport
 	(*AgentStats)(nil),         // 27: heddle.ctl.AgentStats
-	nil,                        // 28: heddle.ctl.OperatorReport.CountersEntry
+	nil,                        // 28: heddle.ctl.Register.CustomEntry
+	nil,                        // 29: heddle.ctl.OperatorReport.CountersEntry
 }
 var file_ctl_proto_depIdxs = []int32{
 	2,  // 0: heddle.ctl.FromAgent.register:type_name -> heddle.ctl.Register
@@ -2428,32 +2459,33 @@ var file_ctl_proto_depIdxs = []int32{
 	5,  // 12: heddle.ctl.FromMaster.delivered:type_name -> heddle.ctl.Delivered
 	4,  // 13: heddle.ctl.FromMaster.log_level:type_name -> heddle.ctl.LogLevel
 	11, // 14: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
-	9,  // 15: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
-	10, // 16: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
-	23, // 17: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
-	13, // 18: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
-	9,  // 19: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
-	14, // 20: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
-	16, // 21: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
-	18, // 22: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
-	15, // 23: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
-	9,  // 24: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
-	9,  // 25: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
-	18, // 26: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
-	23, // 27: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
-	27, // 28: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
-	9,  // 29: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
-	25, // 30: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
-	26, // 31: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
-	24, // 32: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
-	28, // 33: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
-	0,  // 34: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
-	1,  // 35: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
-	35, // [35:36] is the sub-list for method output_type
-	34, // [34:35] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	28, // 15: heddle.ctl.Register.custom:type_name -> heddle.ctl.Register.CustomEntry
+	9,  // 16: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
+	10, // 17: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
+	23, // 18: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
+	13, // 19: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
+	9,  // 20: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
+	14, // 21: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
+	16, // 22: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
+	18, // 23: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
+	15, // 24: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
+	9,  // 25: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
+	9,  // 26: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
+	18, // 27: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
+	23, // 28: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
+	27, // 29: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
+	9,  // 30: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
+	25, // 31: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
+	26, // 32: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
+	24, // 33: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
+	29, // 34: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
+	0,  // 35: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
+	1,  // 36: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
+	36, // [36:37] is the sub-list for method output_type
+	35, // [35:36] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_ctl_proto_init() }
@@ -2485,7 +2517,7 @@ func file_ctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ctl_proto_rawDesc), len(file_ctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,6 +1,7 @@
 // Package pki is the certificate authority of one application: who may speak on its control plane and its exchange.
 //
-// The ApplicationMaster makes an Authority when it starts and keeps its key in memory only. It gives itself a server
+// The ApplicationMaster makes an Authority when it starts and keeps its key in memory only, unless there may be another attempt
+// of it after it, which must be able to take its agents over: then both are handed on as a secret (see docs/adr/010). It gives itself a server
 // certificate and each agent a leaf. A leaf names its agent in a URI (see AgentOf); nothing signed by another application's
 // authority is accepted, whatever it says.
 package pki
@@ -67,6 +68,29 @@ func NewAuthority(app string) (*Authority, error) {
 		return nil, fmt.Errorf("cannot read the application's certificate: %w", err)
 	}
 	return &Authority{cert: cert, key: key, pem: encode("CERTIFICATE", der)}, nil
+}
+
+// MarshalPEM is the authority with its key, for a later attempt of the same application's master. Whoever has it can let agents in.
+func (a *Authority) MarshalPEM() ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the application's key: %w", err)
+	}
+	return append(encode("PRIVATE KEY", der), a.pem...), nil
+}
+
+// ParseAuthority is the authority that MarshalPEM wrote. Its errors never show the key.
+func ParseAuthority(data []byte) (*Authority, error) {
+	pair, err := tls.X509KeyPair(data, data)
+	if err != nil {
+		return nil, errors.New("cannot read the application's certificate and key: they are not what an earlier attempt wrote")
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	cert, err := x509.ParseCertificate(pair.Certificate[0])
+	if !ok || err != nil || !cert.IsCA {
+		return nil, errors.New("cannot use the application's certificate: it is not that of an authority of Heddle")
+	}
+	return &Authority{cert: cert, key: key, pem: encode("CERTIFICATE", pair.Certificate[0])}, nil
 }
 
 // CertPEM is the authority's own certificate: what an agent needs to recognise the others.
