@@ -30,6 +30,7 @@ type agent struct {
 	order      []cluster.ExecutionID // of deployment
 	interval   time.Duration         // of heartbeats
 	timeout    time.Duration         // of silence
+	rejoin     time.Duration         // how long to look for another attempt of the master; 0: there is none to come
 	heard      time.Time             // when the master was last heard of
 	seq        uint64                // of the last heartbeat
 	traced     bool                  // the spans of the process's start were made
@@ -210,6 +211,11 @@ func (a *agent) begin(j joined, tick *time.Ticker) {
 	if ms := j.answer.GetTimeoutMs(); ms > 0 {
 		a.timeout = time.Duration(ms) * time.Millisecond
 	}
+	a.rejoin = time.Duration(j.answer.GetRejoinMs()) * time.Millisecond
+	if n := j.answer.GetAttempt(); n > a.cfg.Secrets.Attempt {
+		a.cfg.Logger.Info("another attempt of the ApplicationMaster has taken over", "attempt", n)
+		a.cfg.Secrets.Attempt = n
+	}
 	a.cfg.Logger.Info("registered with the ApplicationMaster", "addr", a.cfg.Secrets.MasterAddr, "job", j.answer.GetJobId())
 	for _, id := range a.order { // what has changed since the introduction was written, and what was lost with the session before
 		a.send(&ctlpb.FromAgent{M: &ctlpb.FromAgent_Task{Task: a.executions[id].update()}})
@@ -227,7 +233,7 @@ func (a *agent) dropLink(ctx context.Context, why error) {
 	if wait == 0 {
 		wait = a.timeout
 	}
-	a.join(ctx, ctl.JoinOptions{Wait: wait, Refused: a.cfg.RefuseTimeout})
+	a.join(ctx, ctl.JoinOptions{Wait: max(wait, a.rejoin), Refused: max(a.cfg.RefuseTimeout, a.rejoin)})
 }
 
 // introduction is the agent's Register message. On coming back it says what runs, and what ended unheard.
@@ -236,7 +242,7 @@ func (a *agent) introduction() *ctlpb.Register {
 	r := &ctlpb.Register{
 		AgentId: string(s.AgentID), ContainerId: s.ContainerID, Version: a.cfg.Version,
 		Host: a.cfg.Host, Rack: a.cfg.Rack, ExchangeAddr: a.stack.Addr(), Slots: int32(a.cfg.Slots),
-		MemoryMb: a.cfg.MemoryMB, MilliCpu: a.cfg.MilliCPU, Pid: int32(os.Getpid()), Attempt: s.Attempt,
+		MemoryMb: a.cfg.MemoryMB, MilliCpu: a.cfg.MilliCPU, Custom: a.cfg.Custom, Pid: int32(os.Getpid()), Attempt: s.Attempt,
 	}
 	if a.cfg.Plan != nil {
 		r.Fingerprint = a.cfg.Plan.Fingerprint

@@ -542,7 +542,7 @@ func TestSlotIsUsedOnce(t *testing.T) {
 		slot  int32
 		alloc uint64
 		want  string
-	}{{0, 1, ""}, {0, 1, "another subtask of vertex 0"}, {0, 2, "held by allocation 1"}, {1, 1, "allocation 1 is in slot 0 already"}, {5, 9, "does not exist"}, {1, 3, ""}} {
+	}{{0, 1, ""}, {0, 1, "another subtask of vertex 0"}, {0, 2, "held by allocation 1"}, {1, 1, "allocation 1 is in slot 0 already"}, {10_000, 9, "can't be"}, {5, 9, ""}, {1, 3, ""}} {
 		id := cluster.ExecutionID{Subtask: i % 4, Attempt: i / 4}
 		order := deployment(plan, id, nil)
 		order.Slot, order.Allocation = d.slot, d.alloc

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,10 +26,11 @@ type Config struct {
 	Graph *flow.Graph
 	Plan  *jobgraph.Graph // nil: it could not be compiled; the master will then refuse the agent
 
-	Slots    int    // 0: 1
-	MemoryMB int64  // given to the master; 0: not said
-	MilliCPU int64  // given to the master; 0: not said
-	Host     string // for people and locality; "": the host's name
+	Slots    int              // 0: 1
+	MemoryMB int64            // given to the master; 0: not said
+	MilliCPU int64            // given to the master; 0: not said
+	Custom   map[string]int64 // other resources, given to the master
+	Host     string           // for people and locality; "": the host's name
 	Rack     string
 	Version  string // of the binary
 
@@ -44,6 +46,9 @@ type Config struct {
 	JoinTimeout   time.Duration // how long the master may not be reachable at the start; 0: 20 s
 	RejoinTimeout time.Duration // how long it may not be reachable after the session broke; 0: the heartbeat timeout
 	RefuseTimeout time.Duration // how long its host may refuse connections meanwhile, since nobody listens there; 0: 5 s
+	// Locate tells before each try to join where the master is now; "": where the secrets say. Nil: there. Where the master says
+	// that another attempt of it may come, both timeouts are at least as long as it says.
+	Locate        func(context.Context) string
 	CancelTimeout time.Duration // after which a task that does not stop is reported with its stack; 0: 30 s
 	StopTimeout   time.Duration // how long tasks have when the agent ends; 0: 5 s
 }

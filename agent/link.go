@@ -89,6 +89,7 @@ type joined struct {
 // join tries to join the master in the background and brings the outcome to the mailbox.
 func (a *agent) join(ctx context.Context, opt ctl.JoinOptions) {
 	reg := a.introduction()
+	opt.Locate = a.cfg.Locate
 	a.wg.Go(func() {
 		sess, answer, err := ctl.Join(ctx, a.cfg.Secrets, reg, opt)
 		a.events.put(joined{sess, answer, err})

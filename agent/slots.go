@@ -10,16 +10,23 @@ import (
 // vertices share the slot, but never two of one vertex. Owned by the agent's loop.
 type slotTable []slot
 
+// maxSlots bounds the slots of an agent, so that a wrong number can't fill the memory.
+const maxSlots = 10_000
+
 type slot struct {
 	allocation cluster.AllocationID // 0: none yet
 	tasks      []cluster.ExecutionID
 }
 
 // occupy puts an execution into a slot, or says why it can't be there.
-func (t slotTable) occupy(index int, alloc cluster.AllocationID, id cluster.ExecutionID) error {
-	if index < 0 || index >= len(t) {
-		return fmt.Errorf("slot %d does not exist, there are %d", index, len(t))
+func (p *slotTable) occupy(index int, alloc cluster.AllocationID, id cluster.ExecutionID) error {
+	if index < 0 || index >= maxSlots {
+		return fmt.Errorf("slot %d can't be: there are at most %d", index, maxSlots)
 	}
+	for len(*p) <= index { // the master cuts slots as a job asks for them
+		*p = append(*p, slot{})
+	}
+	t := *p
 	for i := range t {
 		if i != index && t[i].allocation == alloc && len(t[i].tasks) > 0 {
 			return fmt.Errorf("allocation %d is in slot %d already and can't be in slot %d as well", alloc, i, index)

@@ -31,6 +31,17 @@ func (m *master) driverEnv() DriverEnv {
 				m.plane.SlotEvent(time.Now(), slotmgr.Granted{Agent: id, Container: container, Host: host})
 			})
 		},
+		Recovered: func(id cluster.AgentID, container cluster.ContainerID, host string) {
+			m.post(func() {
+				m.agents[id] = &agentRecord{container: container, host: host}
+				m.dirty = true
+				m.log.Info("expecting an agent of an earlier attempt", "agent", id, "host", host)
+				if m.leaving {
+					m.cfg.Driver.Return(id, false)
+				}
+				m.plane.SlotEvent(time.Now(), slotmgr.Recovered{Agent: id, Container: container, Host: host})
+			})
+		},
 		Exited: func(exit AgentExit) { m.post(func() { m.onExit(exit) }) },
 		Refused: func(reason string) {
 			m.post(func() { m.plane.SlotEvent(time.Now(), slotmgr.AskRefused{Reason: reason}) })
@@ -42,14 +53,14 @@ func (m *master) driverEnv() DriverEnv {
 
 // secretsFor makes the secrets of one agent. The driver's goroutines call it.
 func (m *master) secretsFor(id cluster.AgentID, container cluster.ContainerID) (ctl.AgentSecrets, error) {
-	leaf, err := m.authority.Agent(id)
+	leaf, err := m.cfg.Keys.authority.Agent(id)
 	if err != nil {
 		return ctl.AgentSecrets{}, err
 	}
 	return ctl.AgentSecrets{
 		App: m.cfg.App, Attempt: m.cfg.Attempt, AgentID: id, ContainerID: string(container), MasterAddr: m.cfg.Advertise,
-		Cert: string(leaf.Cert), Key: string(leaf.Key), CA: string(m.authority.CertPEM()),
-		ExchangeKey: m.exchange, Options: m.cfg.Secrets,
+		Cert: string(leaf.Cert), Key: string(leaf.Key), CA: string(m.cfg.Keys.authority.CertPEM()),
+		ExchangeKey: m.cfg.Keys.exchange, Options: m.cfg.Secrets,
 	}, nil
 }
 
@@ -83,10 +94,10 @@ func (m *master) onRegister(s *session, reg *ctlpb.Register) {
 		m.schedEvent(now, sched.Fail{Failure: cluster.Failure{Kind: cluster.Invalid, Message: fmt.Sprintf("agent %s can't run this job: %s", s.agent, why)}})
 		return
 	}
-	effects := m.plane.SlotEvent(now, slotmgr.Registered{
-		Agent: s.agent, Attempt: reg.GetAttempt(), Slots: int(reg.GetSlots()),
-		Total: cluster.Profile{MilliCPU: reg.GetMilliCpu(), MemoryMB: reg.GetMemoryMb()}, Host: reg.GetHost(), Addr: reg.GetExchangeAddr(),
-	})
+	effects := m.plane.Register(now, slotmgr.Registered{
+		Agent: s.agent, Attempt: reg.GetAttempt(), Slots: int(reg.GetSlots()), Host: reg.GetHost(), Rack: reg.GetRack(), Addr: reg.GetExchangeAddr(),
+		Total: cluster.Profile{MilliCPU: reg.GetMilliCpu(), MemoryMB: reg.GetMemoryMb(), Custom: cluster.CustomOf(reg.GetCustom())},
+	}, m.heldTasks(s.agent, reg.GetTasks()))
 	for _, e := range effects {
 		switch e := e.(type) {
 		case slotmgr.Refuse:
@@ -95,34 +106,39 @@ func (m *master) onRegister(s *session, reg *ctlpb.Register) {
 			if a.session != nil {
 				a.session.finish() // it broke unnoticed
 			}
-			a.session, a.pid = s, int(reg.GetPid())
-			if e.Back {
-				m.onReturned(now, s.agent, reg.GetTasks())
+			a.session, a.pid, a.addr = s, int(reg.GetPid()), reg.GetExchangeAddr()
+			m.probe(s.agent, a.addr, nil)
+			switch n := plane.Count(len(reg.GetTasks()), "task"); {
+			case e.Back:
+				m.warn(fmt.Sprintf("agent %s is back after its session broke, with %s", s.agent, n))
+			case e.Former:
+				m.warn(fmt.Sprintf("agent %s of an earlier attempt is back, with %s", s.agent, n))
 			}
 		}
 	}
 }
 
-// onReturned brings the scheduler and an agent that came back to one view.
-func (m *master) onReturned(now time.Time, agent cluster.AgentID, tasks []*ctlpb.TaskUpdate) {
-	ev := sched.AgentReturned{Agent: agent}
+// heldTasks are the tasks that an agent says it has. A report that comes with one is taken note of.
+func (m *master) heldTasks(agent cluster.AgentID, tasks []*ctlpb.TaskUpdate) (out []plane.HeldTask) {
 	for _, up := range tasks {
 		state, ok := ctl.State(up.GetState())
 		if !ok || up.GetId() == nil {
-			m.log.Warn("ignored a task of an agent that came back", "agent", agent, "task", ctl.Execution(up.GetId()), "state", up.GetState())
+			m.log.Warn("ignored a task of an agent that registers", "agent", agent, "task", ctl.Execution(up.GetId()), "state", up.GetState())
 			continue
 		}
-		t := sched.TaskChanged{ID: ctl.Execution(up.GetId()), State: state}
+		t := plane.HeldTask{
+			TaskChanged: sched.TaskChanged{ID: ctl.Execution(up.GetId()), State: state},
+			Slot:        int(up.GetSlot()), Allocation: cluster.AllocationID(up.GetAllocation()),
+		}
 		if state == cluster.Failed || state == cluster.Canceled && up.GetError() != nil {
 			t.Failure = ctl.Failure(up.GetError())
 		}
 		if r := up.GetReport(); r != nil && m.runs(agent, t.ID) {
 			m.onReport(r)
 		}
-		ev.Tasks = append(ev.Tasks, t)
+		out = append(out, t)
 	}
-	m.warn(fmt.Sprintf("agent %s is back after its session broke, with %s", agent, plane.Count(len(ev.Tasks), "task")))
-	m.schedEvent(now, ev)
+	return out
 }
 
 // mismatch says why an agent's program is not this one's, or "".
@@ -153,6 +169,7 @@ func (m *master) accept(e slotmgr.Accept) {
 	m.life.registered(id, "")
 	a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Registered{Registered: &ctlpb.Registered{
 		JobId: string(m.job), HeartbeatMs: m.cfg.HeartbeatInterval.Milliseconds(), TimeoutMs: m.cfg.Agents.HeartbeatTimeout.Milliseconds(),
+		Attempt: m.cfg.Attempt, RejoinMs: m.cfg.Rejoin.Milliseconds(),
 	}}})
 	m.log.Info("an agent is there", "agent", id, "pid", a.pid)
 	if w, ok := m.cfg.Driver.(Witness); ok {
@@ -199,6 +216,12 @@ func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 func (m *master) onTask(now time.Time, agent cluster.AgentID, up *ctlpb.TaskUpdate) {
 	id := ctl.Execution(up.GetId())
 	state, ok := ctl.State(up.GetState())
+	if ok && id.Attempt>>attemptBits < int(m.cfg.Attempt) { // an earlier attempt's
+		if state.Final() {
+			m.plane.Ended(now, agent, 0, id)
+		}
+		return
+	}
 	if !ok || up.GetId() == nil || !m.runs(agent, id) {
 		m.log.Warn("ignored an update", "agent", agent, "task", id, "state", up.GetState())
 		return

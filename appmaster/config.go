@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/heddle-stream/heddle/appmaster/plane"
 	"github.com/heddle-stream/heddle/appmaster/sched"
 	"github.com/heddle-stream/heddle/appmaster/slotmgr"
 	"github.com/heddle-stream/heddle/appmaster/slotpool"
@@ -30,8 +31,13 @@ type Config struct {
 
 	Listener  net.Listener // of the control plane; Run closes it
 	Advertise string       // the address agents dial; "": the listener's
+	// Keys are those of the application, where other attempts of the master have them too: agents of an earlier one can come
+	// back then. Nil: new ones, which nobody else has.
+	Keys *Keys
+	// Rejoin is how long agents shall look for another attempt when this one is gone; 0: there is none to come.
+	Rejoin time.Duration
 
-	Agents        slotmgr.Config // Attempt is set from the above
+	Agents        slotmgr.Config // Attempt and Cut are set from the above
 	Slots         slotpool.Config
 	Restart       sched.Restart // nil: never
 	CancelTimeout time.Duration // how long agents have to stop tasks; 0: 30 s
@@ -68,7 +74,16 @@ func (c Config) complete() (Config, error) {
 	if c.Started.IsZero() {
 		c.Started = time.Now()
 	}
-	c.Agents.Attempt = c.Attempt
+	c.Agents.Attempt, c.Agents.Cut = c.Attempt, len(c.Graph.Profiles) > 0
+	if err := plane.CheckProfiles(c.Graph, c.Agents.AgentTotal); err != nil {
+		return c, err
+	}
+	if c.Keys == nil {
+		var err error
+		if c.Keys, err = NewKeys(c.App); err != nil {
+			return c, err
+		}
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -121,7 +136,10 @@ type DriverEnv struct {
 	Secrets func(cluster.AgentID, cluster.ContainerID) (ctl.AgentSecrets, error)
 	// Granted says that an agent is being started. It comes before anything else about it.
 	Granted func(id cluster.AgentID, container cluster.ContainerID, host string)
-	// Exited says that an agent has ended, or that it could not be started. It comes once for each Granted.
+	// Recovered says that an agent which an earlier attempt has started may still run. A driver that knows of some calls it
+	// in Start, so that they are expected before the first of them can register. Exited comes for them as for others.
+	Recovered func(id cluster.AgentID, container cluster.ContainerID, host string)
+	// Exited says that an agent has ended, or that it could not be started. It comes once for each Granted and Recovered.
 	Exited func(AgentExit)
 	// Refused says that there will be no more agents.
 	Refused func(reason string)

@@ -37,6 +37,9 @@ func (m *master) onReport(r *ctlpb.TaskReport) {
 	if r.GetId() == nil || id.Vertex < 0 || id.Vertex >= len(m.reports) || id.Subtask < 0 || id.Subtask >= len(m.reports[id.Vertex]) {
 		return
 	}
+	if id.Attempt>>attemptBits != int(m.cfg.Attempt) {
+		return // of what an earlier master had deployed
+	}
 	old := &m.reports[id.Vertex][id.Subtask]
 	if id.Attempt < old.attempt {
 		return

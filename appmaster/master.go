@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
-	"github.com/heddle-stream/heddle/internal/ctl/pki"
 	"github.com/heddle-stream/heddle/internal/flow"
 )
 
@@ -27,8 +26,6 @@ type master struct {
 	cfg       Config
 	log       *slog.Logger
 	job       cluster.JobID
-	authority *pki.Authority
-	exchange  []byte // key
 	inbox     chan func()
 	stopped   chan struct{}  // closed when the loop has ended: nobody reads inbox any more
 	wg        sync.WaitGroup // readers of sessions
@@ -65,6 +62,8 @@ type agentRecord struct {
 	session   *session // nil: none
 	lost      string   // why it was lost; "": it was not
 	pid       int
+	addr      string // of its exchange
+	listens   bool   // a connection to it was possible from here
 	stats     *ctlpb.AgentStats
 	exit      *AgentExit // once it has ended
 }
@@ -87,16 +86,14 @@ func newMaster(cfg Config) (*master, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := sched.New(sched.Config{Restart: cfg.Restart, CancelTimeout: cfg.CancelTimeout}, cfg.Graph)
-	if err != nil {
-		return nil, err
-	}
-	authority, err := pki.NewAuthority(cfg.App)
+	s, err := sched.New(sched.Config{
+		FirstAttempt: int(cfg.Attempt) << attemptBits, Restart: cfg.Restart, CancelTimeout: cfg.CancelTimeout,
+	}, cfg.Graph)
 	if err != nil {
 		return nil, err
 	}
 	m := &master{
-		cfg: cfg, log: cfg.Logger, job: cluster.JobID(cfg.App), authority: authority, exchange: pki.NewExchangeKey(),
+		cfg: cfg, log: cfg.Logger, job: cluster.JobID(cfg.App),
 		inbox: make(chan func(), 1024), stopped: make(chan struct{}),
 		plane:  plane.New(slotmgr.New(cfg.Agents), plane.Job{ID: cluster.JobID(cfg.App), Pool: slotpool.New(cfg.Slots), Sched: s}),
 		agents: map[cluster.AgentID]*agentRecord{}, started: time.Now(),
@@ -118,23 +115,26 @@ func newMaster(cfg Config) (*master, error) {
 
 // run starts everything, loops, and stops everything in reverse order.
 func (m *master) run(ctx context.Context) (Result, error) {
-	srv, err := ctl.NewServer(m.authority, server{m: m})
+	srv, err := ctl.NewServer(m.cfg.Keys.authority, server{m: m})
 	if err != nil {
 		_ = m.cfg.Listener.Close()
 		return Result{}, err
 	}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = srv.Serve(m.cfg.Listener) }) // ends with Stop
-	defer serving.Wait()
 	web, err := m.startFront()
 	if err != nil {
+		_ = m.cfg.Listener.Close()
 		m.close(srv, nil)
 		return Result{}, err
 	}
 	if err := m.cfg.Driver.Start(m.driverEnv()); err != nil {
+		_ = m.cfg.Listener.Close()
 		m.close(srv, nil)
 		return Result{}, fmt.Errorf("cannot start the driver: %w", err)
 	}
+	// Not before: agents of an earlier attempt, who may call at any time, are to be expected by then.
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = srv.Serve(m.cfg.Listener) }) // ends with Stop
+	defer serving.Wait()
 	if err := m.announce(web); err != nil {
 		m.close(srv, m.cfg.Driver)
 		return Result{}, err
@@ -221,6 +221,9 @@ func (m *master) Cancel(reason string) {
 	m.post(func() { m.schedEvent(time.Now(), sched.Cancel{Reason: reason}) })
 }
 
+// attemptBits is the room for restarts of the job by one attempt of the master: executions of the next one are numbered after them.
+const attemptBits = 16
+
 // Pace of the loop.
 const (
 	batch   = 256                    // events before the machines are asked what is due
@@ -279,6 +282,9 @@ func (m *master) drain() {
 
 // pause is how long the loop may sleep if nothing happens.
 func (m *master) pause(now, until time.Time) time.Duration {
+	if m.plane.More() && !m.leaving {
+		return 0
+	}
 	next := now.Add(refresh)
 	for _, t := range []time.Time{m.plane.Next(), until} {
 		if !t.IsZero() && t.Before(next) {

@@ -18,6 +18,7 @@ func (m *master) publish(now time.Time) {
 	state, since := m.job0().State()
 	s := &Snapshot{
 		App: m.cfg.App, Job: m.cfg.Job.Name, State: state.String(), Since: since, Started: m.started, Time: now,
+		MasterAttempt: m.cfg.Attempt, Pending: m.plane.Explain(now),
 		Attempt: m.job0().Attempt(), Cause: m.causeView(), Warnings: slices.Clone(m.warnings), Waiting: m.waiting(now, state), Containers: m.counts,
 	}
 	tasks := map[cluster.SlotID][]string{}
@@ -43,6 +44,13 @@ func (m *master) publish(now time.Time) {
 	supply := m.plane.Slots.Supply()
 	s.Slots = SlotCounts{Needed: m.job0().Slots(), Total: supply.Slots, Free: supply.Free}
 	m.passMark()
+	s.Supply = Supply{
+		Asked: supply.Asked, Starting: supply.Starting, Alive: supply.Alive, Probation: supply.Probation, Limit: supply.Limit,
+		Failed: supply.Failed, Excluded: supply.Excluded, Starved: supply.Starved,
+	}
+	if supply.Cut {
+		s.Supply.Left = &supply.Left
+	}
 	m.snapshot.Store(s)
 	m.shown, m.dirty = now, false
 }
@@ -179,7 +187,7 @@ func (m *master) lowestWatermark(id int) (low *int64) {
 func (m *master) subtaskView(id int, e sched.Execution) Subtask {
 	v := &m.cfg.Graph.Vertices[id]
 	out := Subtask{
-		Index: e.ID.Subtask, Attempt: e.ID.Attempt, State: e.State.String(), Since: e.Since,
+		Index: e.ID.Subtask, Attempt: e.ID.Attempt & (1<<attemptBits - 1), State: e.State.String(), Since: e.Since,
 		Agent: string(e.Slot.Agent), Slot: e.Slot.Index,
 	}
 	if e.State == cluster.Failed {
@@ -211,8 +219,9 @@ func (m *master) agentView(a slotmgr.Agent, tasks map[cluster.SlotID][]string) A
 	out := Agent{ID: string(a.ID), Container: string(a.Container), Host: a.Host, Exchange: a.Addr, State: a.State.String(), Why: a.Why, Heard: a.Heard}
 	for i, u := range a.Slots {
 		id := cluster.SlotID{Agent: a.ID, Index: i}
-		out.Slots = append(out.Slots, Slot{Agent: string(a.ID), Index: i, Job: string(u.Job), Allocation: uint64(u.Allocation), Tasks: tasks[id]})
+		out.Slots = append(out.Slots, Slot{Agent: string(a.ID), Index: i, Job: string(u.Job), Allocation: uint64(u.Allocation), Resources: u.Profile, Tasks: tasks[id]})
 	}
+	out.Resources, out.Former = a.Total, a.Former
 	rec := m.agents[a.ID]
 	if rec == nil {
 		return out

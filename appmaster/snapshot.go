@@ -3,6 +3,8 @@ package appmaster
 import (
 	"time"
 
+	"github.com/heddle-stream/heddle/appmaster/plane"
+	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/telemetry"
 )
 
@@ -24,6 +26,10 @@ type Snapshot struct {
 	Warnings []Warning  `json:"warnings,omitempty"` // the latest, oldest first
 	Slots    SlotCounts `json:"slots"`
 
+	MasterAttempt uint32          `json:"master_attempt"`
+	Supply        Supply          `json:"supply"`
+	Pending       []plane.Pending `json:"pending,omitempty"` // what the job waits for, and why it has not got it
+
 	Containers Containers `json:"containers"`
 }
 
@@ -34,6 +40,19 @@ type Containers struct {
 	Released int `json:"released"` // told to go since nobody needed them
 	Ended    int `json:"ended"`
 	Failed   int `json:"failed"` // of those that ended, by their own fault
+}
+
+// Supply is where agents come from.
+type Supply struct {
+	Asked     int              `json:"asked"` // agents asked for and not granted
+	Starting  int              `json:"starting"`
+	Alive     int              `json:"alive"`
+	Probation int              `json:"probation"`
+	Limit     int              `json:"limit,omitempty"`    // of agents; 0: none
+	Failed    int              `json:"failed"`             // agents that failed and still count
+	Excluded  []string         `json:"excluded,omitempty"` // hosts that get no agents for now
+	Starved   string           `json:"starved,omitempty"`  // why no more agents will come
+	Left      *cluster.Profile `json:"left,omitempty"`     // where slots are cut as they are asked for: what no slot has
 }
 
 // SlotCounts sums up slots.
@@ -169,15 +188,19 @@ type Agent struct {
 	Channels         int64   `json:"channels"` // of other agents, consumed and served
 	SpansExported    int64   `json:"spans_exported"`
 	SpansDropped     int64   `json:"spans_dropped"`
+
+	Resources cluster.Profile `json:"resources,omitzero"`
+	Former    bool            `json:"former,omitempty"` // an earlier attempt of the master has started it
 }
 
 // Slot is one slot of an agent.
 type Slot struct {
-	Agent      string   `json:"agent"`
-	Index      int      `json:"index"`
-	Job        string   `json:"job,omitempty"` // "": free
-	Allocation uint64   `json:"allocation,omitempty"`
-	Tasks      []string `json:"tasks,omitempty"` // vertex name and subtask
+	Agent      string          `json:"agent"`
+	Index      int             `json:"index"`
+	Job        string          `json:"job,omitempty"` // "": free
+	Allocation uint64          `json:"allocation,omitempty"`
+	Resources  cluster.Profile `json:"resources,omitzero"`
+	Tasks      []string        `json:"tasks,omitempty"` // vertex name and subtask
 }
 
 // Source is a source with its splits.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster/sched"
@@ -174,6 +175,7 @@ func (m *master) onSplits(src *source, found []assigned, final bool) {
 		added[a.reader] = append(added[a.reader], a.split)
 	}
 	src.known, src.final = true, src.final || final
+	m.near(src, added)
 	if m.undiscovered() == nil {
 		m.schedEvent(time.Now(), sched.Checked{})
 	}
@@ -188,6 +190,33 @@ func (m *master) onSplits(src *source, found []assigned, final bool) {
 		}}})
 	}
 	m.log.Info("found splits", "source", src.node.Title(), "splits", len(found), "final", final)
+}
+
+// near tells the scheduler where readers read best: most of their splits, and among those of the first to be found.
+func (m *master) near(src *source, added [][]flow.Split) {
+	for r, splits := range added {
+		hosts, racks := favourites(splits, func(s flow.Split) []string { return s.Hosts }), favourites(splits, func(s flow.Split) []string { return s.Racks })
+		if len(hosts)+len(racks) > 0 {
+			m.schedEvent(time.Now(), sched.Near{Vertex: src.vertex, Subtask: r, Hosts: hosts, Racks: racks})
+		}
+	}
+}
+
+// mostPlaces is how many places a reader is said to read best at.
+const mostPlaces = 3
+
+// favourites are the places that most splits have, best first.
+func favourites(splits []flow.Split, of func(flow.Split) []string) (names []string) {
+	count := map[string]int{}
+	for _, s := range splits {
+		for _, name := range of(s) {
+			if count[name]++; count[name] == 1 {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return count[b] - count[a] })
+	return names[:min(len(names), mostPlaces)]
 }
 
 // undiscovered returns a source whose first discovery is not over, or nil. Before that nothing is deployed,

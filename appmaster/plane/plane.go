@@ -31,6 +31,9 @@ type Plane struct {
 	Slots *slotmgr.Machine
 	Jobs  []Job
 
+	former map[cluster.AgentID]formerTasks
+	told   []int // slots that each job was last told to be Available
+
 	queue []Effect // to be performed, in order
 	ask   int      // what the slot manager wants of the driver
 	asked int      // what came out of Settle
@@ -44,7 +47,9 @@ type Effect struct {
 }
 
 // New returns a Plane of machines that nothing has happened to.
-func New(slots *slotmgr.Machine, jobs ...Job) *Plane { return &Plane{Slots: slots, Jobs: jobs} }
+func New(slots *slotmgr.Machine, jobs ...Job) *Plane {
+	return &Plane{Slots: slots, Jobs: jobs, former: map[cluster.AgentID]formerTasks{}, told: make([]int, len(jobs))}
+}
 
 // SlotEvent gives the slot manager an event. The effects that it returns come out of Settle too.
 func (p *Plane) SlotEvent(now time.Time, ev slotmgr.Event) []slotmgr.Effect {
@@ -70,23 +75,47 @@ func push[E any](p *Plane, job int, effects []E) bool {
 }
 
 // Settle lets the machines do what is due until none wants anything more, and returns what is to be done in the world, in order.
+//
+// Where that would take long, since many slots are to be given at once, it does a part and leaves More. The caller may see to
+// something else before it calls Settle again, but should do so at once.
 func (p *Plane) Settle(now time.Time) (out []Effect) {
 	for {
-		for i := 0; i < len(p.queue); i++ { // it grows
-			if e := p.queue[i]; !p.within(now, e) {
-				out = append(out, e)
-			}
-		}
-		p.queue = p.queue[:0]
-		if !p.due(now) {
+		out = p.performAll(now, out)
+		before := p.More()
+		if !p.due(now) || before && p.More() {
 			break
 		}
 	}
+	out = p.performAll(now, out)
 	if p.ask != p.asked {
 		p.asked = p.ask
 		out = append(out, Effect{Of: slotmgr.Ask{Total: p.ask}})
 	}
 	return out
+}
+
+// performAll empties the queue, and adds what concerns the world to out.
+func (p *Plane) performAll(now time.Time, out []Effect) []Effect {
+	for i := 0; i < len(p.queue); i++ { // it grows
+		if e := p.queue[i]; !p.within(now, e) {
+			out = append(out, e)
+		}
+	}
+	p.queue = p.queue[:0]
+	return out
+}
+
+// More reports whether Settle has left something that is due at once.
+func (p *Plane) More() bool {
+	if p.Slots.More() {
+		return true
+	}
+	for i := range p.Jobs {
+		if p.Jobs[i].Pool.More() {
+			return true
+		}
+	}
+	return false
 }
 
 // due asks the machines in their fixed order: what one wants may change what is due for the next.
@@ -99,11 +128,22 @@ func (p *Plane) due(now time.Time) bool {
 		if next := j.Pool.Next(); !next.IsZero() && !now.Before(next) {
 			j.Pool.Handle(now, slotpool.Outlook{Text: p.Outlook(now)}) // it is about to give up, and says why
 		}
+		p.tell(now, i)
 		if push(p, i, j.Pool.Due(now)) || push(p, i, j.Sched.Due(now)) {
 			return true
 		}
 	}
 	return false
+}
+
+// tell lets a job whose mode asks for it know how many slots there are for it.
+func (p *Plane) tell(now time.Time, i int) {
+	if j := &p.Jobs[i]; j.Sched.Adaptive() {
+		if n := p.Slots.Available(j.ID); n != p.told[i] {
+			p.told[i] = n
+			p.JobEvent(now, i, sched.Available{Slots: n})
+		}
+	}
 }
 
 // Discard forgets what the machines want.
@@ -157,6 +197,7 @@ func (p *Plane) ofSlots(now time.Time, effect slotmgr.Effect) bool {
 }
 
 func (p *Plane) lost(now time.Time, e slotmgr.Lost) {
+	delete(p.former, e.Agent)
 	ids := make([][]cluster.AllocationID, len(p.Jobs))
 	for _, s := range e.Slots {
 		i := p.find(s.Job)
@@ -184,7 +225,7 @@ func (p *Plane) ofPool(now time.Time, job int, effect slotpool.Effect) {
 func (p *Plane) ofSched(now time.Time, job int, effect sched.Effect) bool {
 	switch e := effect.(type) {
 	case sched.RequestSlots:
-		p.poolEvent(now, job, slotpool.Request{Bulk: e.Bulk, Requests: requests(e.Slots)})
+		p.poolEvent(now, job, slotpool.Request{Bulk: e.Bulk, Replaces: e.Replaces, Requests: requests(e.Slots)})
 	case sched.WithdrawSlots:
 		p.poolEvent(now, job, slotpool.Withdraw{Bulk: e.Bulk})
 	case sched.ReleaseSlots:
@@ -200,7 +241,7 @@ func (p *Plane) ofSched(now time.Time, job int, effect sched.Effect) bool {
 func requests(slots []sched.SharedSlot) []slotpool.SlotRequest {
 	out := make([]slotpool.SlotRequest, len(slots))
 	for i, s := range slots {
-		out[i] = slotpool.SlotRequest{Group: s.Group, Index: s.Index, Previous: s.Previous}
+		out[i] = slotpool.SlotRequest{Group: s.Group, Index: s.Index, Profile: s.Profile, Previous: s.Previous, Hosts: s.Hosts, Racks: s.Racks}
 	}
 	return out
 }

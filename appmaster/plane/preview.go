@@ -23,12 +23,15 @@ func Preview(g *jobgraph.Graph, agents slotmgr.Config, slots slotpool.Config) ([
 	if err != nil {
 		return nil, err
 	}
-	agents.Attempt = 0
+	agents.Attempt, agents.Cut = 0, len(g.Profiles) > 0
+	if err := CheckProfiles(g, agents.AgentTotal); err != nil {
+		return nil, err
+	}
 	p := New(slotmgr.New(agents), Job{ID: "job", Pool: slotpool.New(slots), Sched: s})
 	now := time.Time{}.Add(time.Hour)
 	p.JobEvent(now, 0, sched.Start{})
 	total := 0
-	for _, e := range p.Settle(now) {
+	for _, e := range p.settleAll(now) {
 		if ask, ok := e.Of.(slotmgr.Ask); ok {
 			total = ask.Total
 		}
@@ -39,13 +42,22 @@ func Preview(g *jobgraph.Graph, agents slotmgr.Config, slots slotpool.Config) ([
 		p.SlotEvent(now, slotmgr.Granted{Agent: ids[i]})
 	}
 	for _, id := range ids {
-		p.SlotEvent(now, slotmgr.Registered{Agent: id, Slots: max(1, agents.SlotsPerAgent)})
+		p.SlotEvent(now, slotmgr.Registered{Agent: id, Slots: max(1, agents.SlotsPerAgent), Total: agents.AgentTotal})
 	}
-	p.Settle(now)
+	p.settleAll(now)
 	if state, _ := s.State(); state == sched.Waiting {
 		return nil, fmt.Errorf("cannot place the job: it needs %s, there would be %s", Count(s.Slots(), "slot"), p.Outlook(now))
 	}
 	return p.preview(g), nil
+}
+
+// settleAll settles until there is no more.
+func (p *Plane) settleAll(now time.Time) []Effect {
+	out := p.Settle(now)
+	for p.More() {
+		out = append(out, p.Settle(now)...)
+	}
+	return out
 }
 
 func (p *Plane) preview(g *jobgraph.Graph) []AgentPreview {

@@ -17,6 +17,15 @@ type Start struct {
 // Checked says that what the job needs from outside is there, so that a job that was started as Held may be deployed.
 type Checked struct{}
 
+// Near says where a subtask of a source reads best, for requests to come. Before Checked, it counts for the first attempt too.
+type Near struct {
+	Vertex, Subtask int
+	Hosts, Racks    []string // best first
+}
+
+// Available says how many slots there are for the job: those that it has and those that are free. It is for a Mode.
+type Available struct{ Slots int }
+
 // Granted answers RequestSlots: Slots[i] is for Slots[i] of the request.
 type Granted struct {
 	Bulk  int
@@ -57,6 +66,8 @@ type Cancel struct{ Reason string }
 
 func (Start) event()         {}
 func (Checked) event()       {}
+func (Near) event()          {}
+func (Available) event()     {}
 func (Granted) event()       {}
 func (Refused) event()       {}
 func (TaskChanged) event()   {}
@@ -70,15 +81,19 @@ type Effect interface{ effect() }
 
 // RequestSlots asks for a slot for each element, all of them or none.
 type RequestSlots struct {
-	Bulk  int
-	Slots []SharedSlot
+	Bulk     int
+	Replaces int // an earlier request that was not answered, whose place and age this one takes; 0: none
+	Slots    []SharedSlot
 }
 
 // SharedSlot is a slot that subtasks of one slot sharing group share, at most one of each vertex.
 type SharedSlot struct {
 	Group    string
 	Index    int
-	Previous cluster.SlotID // where it was in the attempt before
+	Profile  cluster.Profile // what it must have; zero: any
+	Previous cluster.SlotID  // where it was in the attempt before
+	Hosts    []string        // where its sources read best, best first
+	Racks    []string
 }
 
 // WithdrawSlots takes a request back.

@@ -11,6 +11,8 @@ import (
 
 // Config is how a Machine behaves. It must not change after New.
 type Config struct {
+	FirstAttempt  int           // number of the first attempt to run the job; executions of lower ones are an earlier master's
+	Mode          Mode          // how wide the job is made; nil: Fixed
 	Restart       Restart       // nil: Never
 	CancelTimeout time.Duration // how long agents have to stop their tasks before they are given up; 0 means 30 s
 }
@@ -27,10 +29,17 @@ type execution struct {
 // Machine is the scheduler of one job.
 type Machine struct {
 	// Immutable after New.
-	cfg    Config
-	graph  *jobgraph.Graph
-	groups []group // in order of their first vertex
-	first  []int   // by vertex: index of its subtask 0 in execs; and one more: their number
+	cfg Config
+	job *jobgraph.Graph // as its author made it
+
+	// Of an attempt.
+	graph  *jobgraph.Graph // job, as wide as it is made
+	groups []group         // in order of their first vertex
+	first  []int           // by vertex: index of its subtask 0 in execs; and one more: their number
+
+	near      map[[2]int]Near // by vertex and subtask
+	wished    bool            // the last request had no regard for all that is in near
+	available int             // slots
 
 	state    State
 	since    time.Time
@@ -55,7 +64,8 @@ type group struct {
 	name     string
 	vertices []int
 	width    int
-	first    int // its slot 0 in Machine.slots
+	first    int             // its slot 0 in Machine.slots
+	profile  cluster.Profile // of each slot
 }
 
 // New returns a Machine for a compiled job that has not started.
@@ -66,16 +76,28 @@ func New(cfg Config, g *jobgraph.Graph) (*Machine, error) {
 	if cfg.CancelTimeout == 0 {
 		cfg.CancelTimeout = 30 * time.Second
 	}
-	m := &Machine{cfg: cfg, graph: g}
-	if err := m.makeGroups(); err != nil {
+	if cfg.Mode == nil {
+		cfg.Mode = Fixed{}
+	}
+	m := &Machine{cfg: cfg, job: g, attempt: cfg.FirstAttempt, near: map[[2]int]Near{}}
+	if err := m.take(g); err != nil {
 		return nil, err
 	}
+	m.reset(time.Time{})
+	return m, nil
+}
+
+// take makes g the graph of the attempts to come.
+func (m *Machine) take(g *jobgraph.Graph) error {
+	if g == m.graph {
+		return nil
+	}
+	m.graph, m.groups, m.shared, m.previous = g, nil, nil, nil
 	m.first = make([]int, len(g.Vertices)+1)
 	for v := range g.Vertices {
 		m.first[v+1] = m.first[v] + g.Vertices[v].Parallelism
 	}
-	m.reset(time.Time{})
-	return m, nil
+	return m.makeGroups()
 }
 
 func (m *Machine) makeGroups() error {
@@ -85,7 +107,7 @@ func (m *Machine) makeGroups() error {
 		i := slices.IndexFunc(m.groups, func(g group) bool { return g.name == x.SlotGroup })
 		if i < 0 {
 			i = len(m.groups)
-			m.groups = append(m.groups, group{name: x.SlotGroup})
+			m.groups = append(m.groups, group{name: x.SlotGroup, profile: m.graph.Profiles[x.SlotGroup]})
 		}
 		m.groups[i].vertices = append(m.groups[i].vertices, v)
 		m.groups[i].width = max(m.groups[i].width, x.Parallelism)
@@ -137,8 +159,13 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 	case Checked:
 		if m.held {
 			m.held = false
-			return m.begin(now)
+			return m.onChecked(now)
 		}
+	case Near:
+		m.near[[2]int{ev.Vertex, ev.Subtask}] = ev
+		m.wished = true
+	case Available:
+		m.available = ev.Slots
 	case Granted:
 		return m.onGranted(now, ev)
 	case Refused:
@@ -168,12 +195,23 @@ func (m *Machine) Due(now time.Time) []Effect {
 	}
 	m.deadline = time.Time{}
 	if m.state == Restarting {
-		m.attempt++
-		m.cause = nil
-		m.reset(now)
-		return m.request(now)
+		return m.restart(now)
 	}
 	return m.giveUp()
+}
+
+// restart begins the next attempt. The slots of the one before are held until now, so that nobody else gets them meanwhile.
+func (m *Machine) restart(now time.Time) (out []Effect) {
+	if len(m.slots) > 0 {
+		out = append(out, ReleaseSlots{allocations(m.slots)})
+	}
+	m.attempt++
+	m.cause = nil
+	if err := m.take(m.cfg.Mode.Graph(m.job, m.available)); err != nil {
+		panic("sched: a mode made a graph that can't be: " + err.Error()) // a job that is valid stays so at any width
+	}
+	m.reset(now)
+	return append(out, m.request(now)...)
 }
 
 // Next returns when Due has something to do even if nothing happens before, or the zero time.
@@ -186,21 +224,42 @@ func (m *Machine) become(now time.Time, to State) StateChanged {
 }
 
 func (m *Machine) request(now time.Time) []Effect {
+	r := m.requestSlots()
+	if len(r.Slots) == 0 { // a job without operators
+		return []Effect{m.become(now, Finished)}
+	}
+	return []Effect{m.become(now, Waiting), r}
+}
+
+func (m *Machine) requestSlots() RequestSlots {
 	m.bulk++
-	r := RequestSlots{Bulk: m.bulk}
+	m.wished = false
+	r := RequestSlots{Bulk: m.bulk, Slots: make([]SharedSlot, 0, m.Slots())}
 	for _, g := range m.groups {
 		for i := range g.width {
-			s := SharedSlot{Group: g.name, Index: i}
+			s := SharedSlot{Group: g.name, Index: i, Profile: g.profile}
 			if m.previous != nil {
 				s.Previous = m.previous[g.first+i]
 			}
 			r.Slots = append(r.Slots, s)
 		}
 	}
-	if len(r.Slots) == 0 { // a job without operators
-		return []Effect{m.become(now, Finished)}
+	m.addWishes(r.Slots)
+	return r
+}
+
+// onChecked begins, since what the job reads is there. If it became known meanwhile where that is, other slots may be better.
+func (m *Machine) onChecked(now time.Time) []Effect {
+	switch {
+	case m.state != Waiting || !m.wished:
+		return m.begin(now)
+	case m.slots != nil:
+		return m.again(now)
 	}
-	return []Effect{m.become(now, Waiting), r}
+	last := m.bulk
+	r := m.requestSlots()
+	r.Replaces = last
+	return []Effect{r}
 }
 
 // again asks for other slots than those that are there, of which some were lost.
@@ -215,10 +274,6 @@ func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
 		return []Effect{ReleaseSlots{allocations(ev.Slots)}} // withdrawn meanwhile
 	}
 	m.slots = ev.Slots
-	m.previous = make([]cluster.SlotID, len(m.slots))
-	for i := range m.slots {
-		m.previous[i] = m.slots[i].ID
-	}
 	return m.begin(now)
 }
 
@@ -226,6 +281,10 @@ func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
 func (m *Machine) begin(now time.Time) []Effect {
 	if m.held || m.state != Waiting || m.slots == nil {
 		return nil
+	}
+	m.previous = make([]cluster.SlotID, len(m.slots))
+	for i := range m.slots {
+		m.previous[i] = m.slots[i].ID
 	}
 	m.share()
 	for i := range m.execs {
@@ -401,6 +460,13 @@ func (m *Machine) settle(now time.Time) []Effect {
 	if m.open > 0 {
 		return nil
 	}
+	if m.state == Failing {
+		if delay, again := m.cfg.Restart.Next(m.Attempt(), *m.cause); again {
+			out := []Effect{m.become(now, Restarting)} // with its slots
+			m.deadline = now.Add(delay)
+			return out
+		}
+	}
 	var out []Effect
 	if len(m.slots) > 0 && !m.released {
 		m.released = true
@@ -411,11 +477,6 @@ func (m *Machine) settle(now time.Time) []Effect {
 		return append(out, m.become(now, Finished))
 	case Canceling:
 		return append(out, m.become(now, Canceled))
-	}
-	if delay, again := m.cfg.Restart.Next(m.attempt, *m.cause); again {
-		out = append(out, m.become(now, Restarting))
-		m.deadline = now.Add(delay)
-		return out
 	}
 	return append(out, m.become(now, Failed))
 }

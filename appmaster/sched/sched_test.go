@@ -20,11 +20,11 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // TestScripts runs the files in testdata/scripts:
 //
-//	new [restarts=0] [cancel=30s]        the job is in the input, one vertex a line:
+//	new [restarts=0] [cancel=30s] [first=0]        the job is in the input, one vertex a line:
 //	  NAME PARALLELISM [group=G] [co=C] [from=NAME:KIND]…
 //	start [held]
-//	checked
-//	grant BULK AGENT*SLOTS…              slots of agents, in the order of the request
+//	checked | near VERTEX.SUBTASK HOST… [racks=(…)]
+//	grant BULK AGENT*SLOTS… [hosts]      slots of agents, in the order of the request; hosts: agent aN is on host hN in rack rN
 //	refuse BULK
 //	task VERTEX.SUBTASK STATE [KIND] [attempt=0]…
 //	all STATE                            every task that is not final
@@ -129,6 +129,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			d.Fatalf(t, "%v", err)
 		}
 		cfg := Config{}
+		if n := opt["first"]; n != "" {
+			cfg.FirstAttempt = atoi(n)
+		}
 		if n := opt["restarts"]; n != "" {
 			cfg.Restart = FixedDelay{atoi(n), 5 * time.Second}
 		}
@@ -139,14 +142,31 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return fmt.Sprintf("needs %d slots\n", s.m.Slots())
 	case "start":
 		out = s.m.Handle(s.now, Start{Held: slices.Contains(words, "held")})
+	case "near":
+		var ev Near
+		if _, err := fmt.Sscanf(words[0], "%d.%d", &ev.Vertex, &ev.Subtask); err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		ev.Hosts = words[1:]
+		if r := opt["racks"]; r != "" {
+			ev.Racks = []string{r}
+		}
+		out = s.m.Handle(s.now, ev)
 	case "checked":
 		out = s.m.Handle(s.now, Checked{})
 	case "grant":
 		ev := Granted{Bulk: atoi(words[0])}
 		for _, w := range words[1:] {
 			id, n, _ := strings.Cut(w, "*")
+			if n == "" {
+				continue
+			}
+			var host, rack string
+			if slices.Contains(words, "hosts") {
+				host, rack = "h"+id[1:], "r"+id[1:]
+			}
 			for i := range atoi(n) {
-				ev.Slots = append(ev.Slots, cluster.Slot{ID: cluster.SlotID{Agent: cluster.AgentID(id), Index: i}, Allocation: cluster.AllocationID(len(ev.Slots) + 1), Addr: id + ":9"})
+				ev.Slots = append(ev.Slots, cluster.Slot{Host: host, Rack: rack, ID: cluster.SlotID{Agent: cluster.AgentID(id), Index: i}, Allocation: cluster.AllocationID(len(ev.Slots) + 1), Addr: id + ":9"})
 			}
 		}
 		out = s.m.Handle(s.now, ev)
@@ -214,10 +234,16 @@ func (s *script) print(effects []Effect) string {
 			}
 		case RequestSlots:
 			fmt.Fprintf(&out, "request %d:", e.Bulk)
+			if e.Replaces > 0 {
+				fmt.Fprintf(&out, " (for %d)", e.Replaces)
+			}
 			for _, r := range e.Slots {
 				fmt.Fprintf(&out, " %s%d", r.Group, r.Index)
 				if r.Previous.Agent != "" {
 					fmt.Fprintf(&out, "(was %s)", r.Previous)
+				}
+				if len(r.Hosts)+len(r.Racks) > 0 {
+					fmt.Fprintf(&out, "(near %s)", strings.Join(append(slices.Clone(r.Hosts), r.Racks...), ","))
 				}
 			}
 		case Deploy:

@@ -55,6 +55,9 @@ func (m *Machine) place(g *group, v int, at [][]int, load *load) []int {
 	if like := m.like(g, v); like >= 0 {
 		return at[like]
 	}
+	if at := m.nearest(g, v, load); at != nil {
+		return at
+	}
 	return load.lightest(g.first, g.width, p)
 }
 

@@ -5,13 +5,20 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
 )
 
 // State returns where the job stands and since when.
 func (m *Machine) State() (State, time.Time) { return m.state, m.since }
 
-// Attempt returns how often the job was restarted.
-func (m *Machine) Attempt() int { return m.attempt }
+// Attempt returns how often the job was restarted by this machine.
+func (m *Machine) Attempt() int { return m.attempt - m.cfg.FirstAttempt }
+
+// Graph returns the job as wide as the present attempt makes it.
+func (m *Machine) Graph() *jobgraph.Graph { return m.graph }
+
+// Adaptive reports whether the job's mode wants to know how many slots are Available.
+func (m *Machine) Adaptive() bool { return m.cfg.Mode != Mode(Fixed{}) }
 
 // Cause returns why the job failed or is failing, as far as is known; nil if it does not fail.
 func (m *Machine) Cause() *Cause {

@@ -2,6 +2,7 @@ package slotmgr
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
@@ -10,21 +11,29 @@ import (
 // Due returns what is due now: see the package comment.
 func (m *Machine) Due(now time.Time) []Effect {
 	var out []Effect
+	m.more = false
 	if !m.scanAt.IsZero() && !now.Before(m.scanAt) {
 		out = m.scan(now)
 	}
-	if m.cfg.Cut { // how many agents are lacking depends on how those that are free can be cut
-		out = m.grantAll(now, out)
+	// Grants don't change what is lacking, but what is asked for decides whether grants are held back.
+	out = m.grantAll(now, m.ask(out))
+	if m.cfg.Cut { // what is left of agents, and who can be served from it, depends on where slots were cut
+		out = m.ask(out)
 	}
-	// Else grants don't change what is lacking, but what is asked for decides whether grants are held back.
+	return out
+}
+
+func (m *Machine) ask(out []Effect) []Effect {
 	if total := m.granted + m.lacking(); total != m.asked {
 		m.asked = total
 		out = append(out, Ask{total})
 	}
-	return m.grantAll(now, out)
+	return out
 }
 
 // Next returns when Due has something to do even if nothing happens before, or the zero time.
+//
+// If More reports that there is more, it is due at once.
 func (m *Machine) Next() time.Time {
 	next := m.scanAt
 	for i := range m.jobs {
@@ -37,6 +46,9 @@ func (m *Machine) Next() time.Time {
 	}
 	return next
 }
+
+// More reports whether the last Due has left something for the next one.
+func (m *Machine) More() bool { return m.more }
 
 // scan looks at every agent's clocks, and sets when to do so again.
 func (m *Machine) scan(now time.Time) (out []Effect) {
@@ -64,8 +76,18 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 		id := a.id
 		return append(m.lose(now, id, reason, true), Return{id, reason})
 	}
+	if a.holds > 0 && over(a.stopBy) {
+		return giveUp(fmt.Sprintf("it did not stop what it ran for an earlier attempt within %v", m.cfg.RecoverTimeout))
+	}
 	switch a.state {
 	case Starting:
+		if a.former {
+			if over(a.since.Add(m.cfg.RecoverTimeout)) {
+				id, reason := a.id, fmt.Sprintf("it did not come back to this attempt within %v", m.cfg.RecoverTimeout)
+				return append(m.lose(now, id, reason, false), Return{id, reason})
+			}
+			return nil
+		}
 		if m.cfg.RegisterTimeout > 0 && over(a.since.Add(m.cfg.RegisterTimeout)) {
 			return giveUp(fmt.Sprintf("it did not register within %v", m.cfg.RegisterTimeout))
 		}
@@ -84,9 +106,9 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 		if over(a.heard.Add(m.cfg.HeartbeatTimeout / 2)) {
 			m.become(row, Probation, now)
 			a.why = fmt.Sprintf("no heartbeat for %v", m.cfg.HeartbeatTimeout/2)
-			return append([]Effect{Suspect{a.id, a.why}}, m.scanAgent(now, row)...)
+			return append([]Effect{Suspect{Agent: a.id, Reason: a.why}}, m.scanAgent(now, row)...)
 		}
-		if a.barred && a.free == len(a.slots) {
+		if a.barred && a.used == 0 {
 			return []Effect{m.giveBack(now, row)}
 		}
 		if m.returnable(a) && over(a.idle.Add(m.cfg.IdleTimeout)) {
@@ -100,17 +122,25 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 
 // returnable reports whether an agent may go once it has been idle for long enough.
 func (m *Machine) returnable(a *agent) bool {
-	return m.cfg.IdleTimeout > 0 && a.free == len(a.slots) &&
+	return m.cfg.IdleTimeout > 0 && a.used == 0 &&
 		m.count[Alive]+m.count[Starting]+m.count[Probation]-m.barred > m.kept() && m.spares(a)
 }
 
 // need is how many slots there should be beyond those that are free: those that jobs lack, and the spare ones.
 func (m *Machine) need() int {
-	need := m.cfg.SpareAgents*m.cfg.SlotsPerAgent - m.free
+	need := m.cfg.SpareAgents*m.cfg.SlotsPerAgent - m.free - m.former()
 	for i := range m.jobs {
 		need += m.jobs[i].missing()
 	}
 	return need
+}
+
+// former is how many slots are in use for an earlier attempt: they are about to be free.
+func (m *Machine) former() int {
+	if i := slices.IndexFunc(m.jobs, func(j job) bool { return j.id == "" }); i >= 0 {
+		return m.jobs[i].held
+	}
+	return 0
 }
 
 // holding reports whether grants to a job that has lacked slots since t wait for agents that are starting,
@@ -135,10 +165,11 @@ func (m *Machine) grantAll(now time.Time, out []Effect) []Effect {
 		if !j.over && m.holding(j.wait) {
 			return out
 		}
-		if slots := m.grant(i, missing); len(slots) > 0 {
+		slots, stopped := m.grant(i, missing)
+		if len(slots) > 0 {
 			out = append(out, Grant{j.id, slots})
 		}
-		if j.missing() > 0 {
+		if m.more = stopped; stopped || j.missing() > 0 {
 			return out
 		}
 		j.wait = time.Time{}
@@ -146,33 +177,41 @@ func (m *Machine) grantAll(now time.Time, out []Effect) []Effect {
 	return out
 }
 
-func (m *Machine) grant(i, missing int) []cluster.Slot {
-	if m.free == 0 {
-		return nil
+// grant gives free slots to job i, at most a batch; stopped says that there are more.
+func (m *Machine) grant(i, missing int) (slots []cluster.Slot, stopped bool) {
+	if m.free == 0 && !m.cfg.Cut {
+		return nil, false
 	}
-	slots := make([]cluster.Slot, 0, min(missing, m.free))
 	j := &m.jobs[i]
 	for k := range j.reqs {
 		for r := &j.reqs[k]; r.have < r.Count; {
-			row := m.pick(r.Requirement)
-			if row < 0 && m.cfg.Cut {
-				row = m.recut(r.Profile)
+			if len(slots) == m.cfg.GrantBatch {
+				return slots, true
+			}
+			row := -1
+			if m.cfg.Cut {
+				row = m.pickCut(r.Profile)
+			} else {
+				row = m.pick(r.Profile)
 			}
 			if row < 0 {
 				break
 			}
+			if slots == nil {
+				slots = make([]cluster.Slot, 0, min(missing, m.cfg.GrantBatch))
+			}
 			slots = append(slots, m.take(row, i, k))
 		}
 	}
-	return slots
+	return slots, false
 }
 
-// pick returns the agent that gives the next slot for r, or -1. Among classes whose slots fit, the smallest profile is tried first.
-func (m *Machine) pick(r cluster.Requirement) int {
+// pick returns the agent that gives the next slot of a profile, or -1. Among classes whose slots fit, the smallest profile is tried first.
+func (m *Machine) pick(p cluster.Profile) int {
 	best, bestRow := -1, -1
 	for c := range m.classes {
 		cl := &m.classes[c]
-		if !r.Profile.Fits(cl.profile) || best >= 0 && !cl.profile.Fits(m.classes[best].profile) {
+		if !p.Fits(cl.profile) || best >= 0 && !cl.profile.Fits(m.classes[best].profile) {
 			continue
 		}
 		row := cl.ranking.Least(1)
@@ -186,24 +225,30 @@ func (m *Machine) pick(r cluster.Requirement) int {
 	return bestRow
 }
 
-// take gives the first free slot of an agent to requirement k of job i.
+// take gives a free slot of an agent, or one that is cut from it, to requirement k of job i.
 func (m *Machine) take(row, i, k int) cluster.Slot {
 	a := &m.agents[row]
-	index := a.firstFree - 1
+	var index int32
+	var profile cluster.Profile
+	if m.cfg.Cut {
+		index, profile = m.cut(row, m.jobs[i].reqs[k].Profile)
+	} else {
+		index, profile = a.firstFree-1, m.classes[a.class].profile
+		a.firstFree = a.slots[index].link
+		a.free--
+		a.used++
+		m.free--
+		m.classes[a.class].ranking.Set(row, a.home, a.free)
+	}
 	s := &a.slots[index]
-	a.firstFree = s.nextFree
-	*s = slot{allocation: m.next, job: int32(i)}
+	s.allocation, s.job = m.next, int32(i)
 	m.next++
-	a.free--
-	m.free--
-	cl := &m.classes[a.class]
-	cl.ranking.Set(row, a.free)
 	m.held[s.allocation] = place{agent: int32(row), slot: index, req: int32(k)}
 	m.jobs[i].held++
 	m.jobs[i].reqs[k].have++
 	return cluster.Slot{
 		ID:         cluster.SlotID{Agent: a.id, Index: int(index)},
-		Allocation: s.allocation, Profile: cl.profile, Host: a.host, Addr: a.addr,
+		Allocation: s.allocation, Profile: profile, Host: a.host, Addr: a.addr, Rack: a.rack,
 	}
 }
 

@@ -17,10 +17,29 @@ type Registered struct {
 	Agent   cluster.AgentID
 	Attempt uint32 // of the application, that it was started by
 	Slots   int
-	Total   cluster.Profile // its resources; each slot has an equal part
+	Total   cluster.Profile // its resources; without Config.Cut, each slot has an equal part
 	Host    string
+	Rack    string
 	Addr    string // where its exchange accepts
+	Held    []Held // slots that it still holds for an earlier attempt: the agent is the witness
 }
+
+// Held is a slot of an agent that an earlier attempt gave away and that is still in use. It is free after a Release of its allocation.
+type Held struct {
+	Slot       int
+	Allocation cluster.AllocationID
+}
+
+// Recovered says that an agent which an earlier attempt has started may still run: it is expected to register again.
+type Recovered struct {
+	Agent     cluster.AgentID
+	Container cluster.ContainerID
+	Host      string
+}
+
+// PortClosed says that the host of an agent refused a connection to its exchange: nobody listens there. Where the
+// agent's session broke too, its process is gone, and need not be waited for.
+type PortClosed struct{ Agent cluster.AgentID }
 
 // Heard says that an agent gave a sign of life.
 type Heard struct{ Agent cluster.AgentID }
@@ -68,6 +87,8 @@ type Declare struct {
 type Release struct{ Allocations []cluster.AllocationID }
 
 func (Granted) event()       {}
+func (Recovered) event()     {}
+func (PortClosed) event()    {}
 func (Registered) event()    {}
 func (Heard) event()         {}
 func (SessionBroken) event() {}
@@ -84,8 +105,9 @@ type Effect interface{ effect() }
 
 // Accept answers Registered: the agent is in.
 type Accept struct {
-	Agent cluster.AgentID
-	Back  bool // it was in before, and has its slots still
+	Agent  cluster.AgentID
+	Back   bool // it was in before, and has its slots still
+	Former bool // an earlier attempt has started it: it must be told this attempt's number, and to stop what it runs
 }
 
 // Refuse answers Registered: the agent must exit at once.
@@ -128,6 +150,7 @@ type LostSlot struct {
 type Suspect struct {
 	Agent  cluster.AgentID
 	Reason string
+	Addr   string // of its exchange, if its session broke: PortClosed, if nobody listens there; else ""
 }
 
 // Trusted says that an agent's probation ended well.

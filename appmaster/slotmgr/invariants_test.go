@@ -29,13 +29,34 @@ func check(m *Machine) error {
 			return fmt.Errorf("agent %s is not under its id", a.id)
 		}
 		count[a.state]++
-		slots += len(a.slots)
-		n := 0
-		for i := a.firstFree; i != 0; i = a.slots[i-1].nextFree {
+		n, left, used := 0, a.total, 0
+		for i := a.firstFree; i != 0; i = a.slots[i-1].link {
 			if a.slots[i-1].allocation != 0 {
 				return fmt.Errorf("%s/%d is both free and allocated", a.id, i-1)
 			}
 			n++
+		}
+		for i := range a.slots {
+			if s := &a.slots[i]; s.allocation != 0 {
+				used++
+				if p := m.profileOf(a, s); m.cfg.Cut && !p.Fits(left) {
+					return fmt.Errorf("%s has %v, its slots more", a.id, a.total)
+				} else if m.cfg.Cut {
+					left = left.Minus(p)
+				}
+			}
+		}
+		if m.cfg.Cut {
+			slots += used
+			if left != a.left {
+				return fmt.Errorf("%s has {%v} left, by its count {%v}", a.id, left, a.left)
+			}
+			n = 0
+		} else {
+			slots += len(a.slots)
+		}
+		if used != a.used {
+			return fmt.Errorf("%s has %d slots in use, by its count %d", a.id, used, a.used)
 		}
 		if n != a.free {
 			return fmt.Errorf("%s has %d free slots in its list, %d by its count", a.id, n, a.free)

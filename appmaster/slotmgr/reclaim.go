@@ -70,7 +70,7 @@ func (m *Machine) load(row int) int {
 	if a.state == Starting {
 		return -1
 	}
-	return len(a.slots) - a.free
+	return a.used
 }
 
 func (m *Machine) claim(row int, now time.Time) {

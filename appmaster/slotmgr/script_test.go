@@ -14,16 +14,17 @@ import (
 
 // script drives a Machine from a file. Every command prints the effects of its event, then those of Due.
 //
-//	new [cut] [total=0] [spare=0] [maxslots=0] [window=0s] [hostfailures=0] [exclusion=10m] [slots=2] [min=0] [max=0] [evenly] [budget=0] [register=30s] [heartbeat=10s] [idle=30s] [hold=10s]
+//	new [attempt=1] [batch=0] [cut] [total=0] [totalgpu=0] [spare=0] [maxslots=0] [window=0s] [hostfailures=0] [exclusion=10m] [slots=2] [min=0] [max=0] [evenly] [budget=0] [register=30s] [heartbeat=10s] [idle=30s] [hold=10s]
 //	granted AGENT… [host=h]           the driver starts agents
-//	up AGENT… [slots=2] [mem=0] [attempt=1] [addr=AGENT:9]   agents register
+//	recovered AGENT… [host=h]         the driver expects agents of an earlier attempt
+//	up AGENT… [slots=2] [mem=0] [gpu=0] [host=] [held=INDEX:N,…] [attempt=1] [addr=AGENT:9]   agents register
 //	heard AGENT…
-//	broken AGENT | left AGENT | exited AGENT [noblame]
+//	broken AGENT | closed AGENT | left AGENT | exited AGENT [noblame]
 //	refused                   the driver gives up
 //	drain [HOST…]             hosts are going away
 //	reclaim [AGENT…] [count=0]   agents are wanted back
-//	need JOB COUNT [mem=0] [more=0 moremem=0]    a job declares
-//	release N…                allocations, by their number in this script
+//	need JOB COUNT [mem=0] [gpu=0] [more=0 moremem=0]    a job declares
+//	release N… [raw=]         allocations, by their number in this script; raw: as they are, of an earlier attempt
 //	tick DURATION             time passes; Due runs whenever Next says so
 //	state                     prints the table
 type script struct {
@@ -66,6 +67,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return v
 	}
+	gpus := func(key string) string { return cluster.CustomOf(map[string]int64{"gpu": int64(num(key, 0))}) }
 	var names []string
 	for _, a := range d.CmdArgs {
 		if len(a.Vals) == 0 {
@@ -83,10 +85,10 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "new":
 		s.now = epoch
 		s.m = New(Config{
-			Attempt: 1, SlotsPerAgent: num("slots", 2), MinAgents: num("min", 0), MaxAgents: num("max", 0), EvenlySpread: d.HasArg("evenly"),
+			Attempt: uint32(num("attempt", 1)), GrantBatch: num("batch", 0), SlotsPerAgent: num("slots", 2), MinAgents: num("min", 0), MaxAgents: num("max", 0), EvenlySpread: d.HasArg("evenly"),
 			FailureBudget: num("budget", 0), RegisterTimeout: dur("register", "30s"), HeartbeatTimeout: dur("heartbeat", "10s"),
 			IdleTimeout: dur("idle", "30s"), SpreadWait: dur("hold", "10s"),
-			Cut: d.HasArg("cut"), AgentTotal: cluster.Profile{MemoryMB: int64(num("total", 0))},
+			Cut: d.HasArg("cut"), AgentTotal: cluster.Profile{MemoryMB: int64(num("total", 0)), Custom: gpus("totalgpu")},
 			SpareAgents: num("spare", 0), MaxSlots: num("maxslots", 0), FailureWindow: dur("window", "0s"),
 			HostFailures: num("hostfailures", 0), HostExclusion: dur("exclusion", "10m"),
 		})
@@ -94,10 +96,31 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		each(func(id cluster.AgentID) Event {
 			return Granted{Agent: id, Container: cluster.ContainerID(id), Host: arg("host", "h")}
 		})
-	case "up":
+	case "recovered":
 		each(func(id cluster.AgentID) Event {
-			return Registered{Agent: id, Attempt: uint32(num("attempt", 1)), Slots: num("slots", 2), Total: cluster.Profile{MemoryMB: int64(num("mem", 0))}, Addr: arg("addr", string(id)+":9")}
+			return Recovered{Agent: id, Container: cluster.ContainerID(id), Host: arg("host", "h")}
 		})
+	case "up":
+		var held []Held
+		for _, a := range d.CmdArgs {
+			for _, v := range a.Vals {
+				if a.Key == "held" {
+					var h Held
+					if _, err := fmt.Sscanf(v, "%d:%d", &h.Slot, &h.Allocation); err != nil {
+						d.Fatalf(t, "%s: %v", v, err)
+					}
+					held = append(held, h)
+				}
+			}
+		}
+		each(func(id cluster.AgentID) Event {
+			return Registered{
+				Agent: id, Attempt: uint32(num("attempt", 1)), Slots: num("slots", 2), Host: arg("host", ""), Held: held,
+				Total: cluster.Profile{MemoryMB: int64(num("mem", 0)), Custom: gpus("gpu")}, Addr: arg("addr", string(id)+":9"),
+			}
+		})
+	case "closed":
+		each(func(id cluster.AgentID) Event { return PortClosed{id} })
 	case "heard":
 		each(func(id cluster.AgentID) Event { return Heard{id} })
 	case "broken":
@@ -123,7 +146,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		}
 		ev := Declare{Job: cluster.JobID(names[0])}
 		if n > 0 {
-			ev.Requirements = []cluster.Requirement{{Profile: cluster.Profile{MemoryMB: int64(num("mem", 0))}, Count: n}}
+			ev.Requirements = []cluster.Requirement{{Profile: cluster.Profile{MemoryMB: int64(num("mem", 0)), Custom: gpus("gpu")}, Count: n}}
 		}
 		if more := num("more", 0); more > 0 { // and some of another profile, smaller
 			ev.Requirements = append(ev.Requirements, cluster.Requirement{Profile: cluster.Profile{MemoryMB: int64(num("moremem", 0))}, Count: more})
@@ -136,7 +159,11 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			if err != nil {
 				d.Fatalf(t, "%v", err)
 			}
-			ev.Allocations = append(ev.Allocations, cluster.AllocationID(1<<48+a))
+			if d.HasArg("raw") {
+				ev.Allocations = append(ev.Allocations, cluster.AllocationID(a))
+				continue
+			}
+			ev.Allocations = append(ev.Allocations, cluster.AllocationID(s.m.cfg.Attempt)<<48+cluster.AllocationID(a))
 		}
 		do(ev)
 	case "tick":
@@ -148,6 +175,10 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "unknown command %s", d.Cmd)
 	}
 	s.print(&out, s.m.Due(s.now))
+	for s.m.More() {
+		out.WriteString("more\n")
+		s.print(&out, s.m.Due(s.now))
+	}
 	return s.result(&out)
 }
 
@@ -189,17 +220,22 @@ func (s *script) print(out *strings.Builder, effects []Effect) {
 		case Grant:
 			fmt.Fprintf(out, "grant %s:", e.Job)
 			for _, g := range e.Slots {
-				fmt.Fprintf(out, " %s=#%d", g.ID, g.Allocation-1<<48)
+				fmt.Fprintf(out, " %s=#%d", g.ID, g.Allocation&(1<<48-1))
 			}
 		case Accept:
 			fmt.Fprintf(out, "accept %s", e.Agent)
 			if e.Back {
 				out.WriteString(" back")
 			}
+			if e.Former {
+				out.WriteString(" former")
+			}
+		case Suspect:
+			fmt.Fprintf(out, "suspect{Agent:%s Reason:%s}", e.Agent, e.Reason)
 		case Lost:
 			fmt.Fprintf(out, "lost %s: %s;", e.Agent, e.Reason)
 			for _, l := range e.Slots {
-				fmt.Fprintf(out, " %s#%d", l.Job, l.Allocation-1<<48)
+				fmt.Fprintf(out, " %s#%d", l.Job, l.Allocation&(1<<48-1))
 			}
 		default:
 			fmt.Fprintf(out, "%s%+v", strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", e), "slotmgr.")), e)
@@ -216,7 +252,7 @@ func (s *script) table() string {
 			if u.Allocation == 0 {
 				out.WriteString(" -")
 			} else {
-				fmt.Fprintf(&out, " %s#%d", u.Job, u.Allocation-1<<48)
+				fmt.Fprintf(&out, " %s#%d", u.Job, u.Allocation&(1<<48-1))
 			}
 		}
 		out.WriteByte('\n')

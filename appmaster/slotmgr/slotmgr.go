@@ -10,20 +10,24 @@ import (
 
 // Config is how a Machine behaves. It must not change after New.
 type Config struct {
-	Attempt       uint32 // agents of another attempt are refused
+	Attempt       uint32 // agents of another attempt are refused, but for those that the driver has recovered
 	SlotsPerAgent int    // expected of an agent that is starting; 0 means 1
 	MinAgents     int    // kept even when nobody needs them
 	SpareAgents   int    // kept beyond what is needed, so that a lost one is replaced at once
 	MaxAgents     int    // 0: no limit
 	MaxSlots      int    // of all agents; 0: no limit
-	Cut           bool   // cut agents into slots of the profiles that jobs ask for; else into equal ones. It needs AgentTotal
+	Cut           bool   // cut slots from agents as jobs ask for them, by profile; else each agent into equal ones. It needs AgentTotal
 	EvenlySpread  bool   // give slots of the agents with most free ones; else of those with fewest, so that others get idle
 
 	RegisterTimeout  time.Duration // from Granted to Registered; 0 means 30 s, negative for ever
 	HeartbeatTimeout time.Duration // of silence until lost, half of it until probation; 0 means 10 s
 	SessionGrace     time.Duration // from a broken session until lost, unless the agent comes back; 0 means HeartbeatTimeout
 	IdleTimeout      time.Duration // without a used slot until returned; 0 means 30 s, negative never
+	RecoverTimeout   time.Duration // from Recovered to Registered, and from then until it has stopped what it ran; 0 means 30 s
 	SpreadWait       time.Duration // how long EvenlySpread holds grants back while agents are starting; 0 means 10 s, negative not at all
+
+	// GrantBatch is how many slots one Due grants at most, so that no event takes long; what is left is due at once. 0: 1,000.
+	GrantBatch int
 
 	AgentTotal cluster.Profile // resources expected of an agent that is starting
 	MaxTotal   cluster.Profile // of all agents; a zero part: no limit
@@ -34,18 +38,24 @@ type Config struct {
 	HostExclusion time.Duration // how long a host stays excluded; 0 means 10 min
 }
 
-// limit is the most agents that all limits together allow, 0 if there is none. One agent is always allowed.
-func (c Config) limit() int {
-	limit := c.MaxAgents
-	lower := func(most, each int64) {
+// limit is the most agents that all limits together allow, 0 if there is none, and which of them it is. One agent is always allowed.
+func (c Config) limit() (limit int, by Limit) {
+	limit, by = c.MaxAgents, LimitAgents
+	lower := func(most, each int64, l Limit) {
 		if most > 0 && each > 0 && (limit == 0 || int64(limit) > most/each) {
-			limit = max(1, int(most/each))
+			limit, by = max(1, int(most/each)), l
 		}
 	}
-	lower(int64(c.MaxSlots), int64(c.SlotsPerAgent))
-	lower(c.MaxTotal.MilliCPU, c.AgentTotal.MilliCPU)
-	lower(c.MaxTotal.MemoryMB, c.AgentTotal.MemoryMB)
-	return limit
+	if !c.Cut { // else slots are counted as they are cut
+		lower(int64(c.MaxSlots), int64(c.SlotsPerAgent), LimitSlots)
+	}
+	lower(c.MaxTotal.MilliCPU, c.AgentTotal.MilliCPU, LimitCPU)
+	lower(c.MaxTotal.MemoryMB, c.AgentTotal.MemoryMB, LimitMemory)
+	most, each := c.MaxTotal.Amounts(), c.AgentTotal.Amounts()
+	for name, n := range most {
+		lower(n, each[name], LimitCustom)
+	}
+	return limit, by
 }
 
 func (c Config) defaults() Config {
@@ -59,10 +69,26 @@ func (c Config) defaults() Config {
 	or(&c.SessionGrace, c.HeartbeatTimeout)
 	or(&c.IdleTimeout, 30*time.Second)
 	or(&c.SpreadWait, 10*time.Second)
+	or(&c.RecoverTimeout, 30*time.Second)
 	or(&c.HostExclusion, 10*time.Minute)
 	c.SlotsPerAgent = max(c.SlotsPerAgent, 1)
+	if c.GrantBatch == 0 {
+		c.GrantBatch = 1000
+	}
 	return c
 }
+
+// Limit is what bounds the number of agents.
+type Limit uint8
+
+// Limits.
+const (
+	LimitAgents Limit = iota // Config.MaxAgents
+	LimitSlots               // Config.MaxSlots
+	LimitCPU                 // Config.MaxTotal, by cores
+	LimitMemory              // Config.MaxTotal, by memory
+	LimitCustom              // Config.MaxTotal, by another resource
+)
 
 // maxSlots bounds what an agent may offer, so that a wrong number can't fill the memory.
 const maxSlots = 10_000
@@ -88,34 +114,51 @@ type agent struct {
 	container cluster.ContainerID
 	node      string // where the driver started it: what is excluded
 	host      string // what it calls that host itself
+	rack      string
 	addr      string
 	state     State
 	class     int // index in classes
+	home      int // index in nodes
 	total     cluster.Profile
-	most      int       // slots that it can have at once
-	slots     []slot    // by index
-	firstFree int32     // 1 + index of the first free slot; 0 is none
-	free      int       // number of free slots
-	since     time.Time // when it came into its state
-	heard     time.Time // last sign of life
-	idle      time.Time // when its last used slot was freed
-	broken    bool      // its session broke: it is lost SessionGrace after since
-	barred    bool      // its host is excluded or going away, or it is wanted back: it gets no new slots, and goes once it is free
-	claimed   time.Time // until when it counts as wanted back; zero: it is not
-	ranked    bool      // it is in its class's ranking, and its free slots count as free
-	why       string    // of Probation
+	most      int             // slots that it was cut into; with Cut, those of the equal size that it can have
+	left      cluster.Profile // with Cut: of total, what slots in use have not
+	equal     int             // with Cut: slots in use that are of the equal size
+	slots     []slot          // by index
+	firstFree int32           // 1 + index of the first free slot; 0 is none
+	free      int             // number of free slots; with Cut: 0
+	used      int             // number of slots in use
+	since     time.Time       // when it came into its state
+	heard     time.Time       // last sign of life
+	idle      time.Time       // when its last used slot was freed
+	broken    bool            // its session broke: it is lost SessionGrace after since
+	barred    bool            // its host is excluded or going away, or it is wanted back: it gets no new slots, and goes once it is free
+	claimed   time.Time       // until when it counts as wanted back; zero: it is not
+	ranked    bool            // it is in its class's ranking, and its free slots count as free
+	former    bool            // an attempt before this one has started it
+	holds     int             // slots in use for that attempt
+	stopBy    time.Time       // when they must be free
+	refusals  int             // connections that its host has refused since its session broke
+	why       string          // of Probation
 }
 
 type slot struct {
 	allocation cluster.AllocationID // 0 is free
 	job        int32                // index in jobs
-	nextFree   int32                // as firstFree
+	link       int32                // of a free one: as firstFree; of one in use, with Cut: index in sizes, or ^index if it is of the equal size
 }
 
-// class is a set of agents whose slots have one profile, ranked by how many are free. Only agents that may give slots are ranked.
+// class is a set of agents that are alike in what one slot of theirs can be, ranked by how many they have free, by agent and by
+// node. With Cut they are alike in all that is left of them, and each counts 1. Only agents that may give slots are ranked.
 type class struct {
-	profile cluster.Profile
-	ranking cluster.Ranking
+	classKey
+	ranking cluster.Spread
+	agents  int // ranked
+	whole   int // of them, with Cut, those with no slot in use
+}
+
+type classKey struct {
+	profile cluster.Profile // of a slot; with Cut: left
+	equal   int             // with Cut: slots of the equal size that may still be cut; else 0
 }
 
 type job struct {
@@ -143,11 +186,15 @@ type Machine struct {
 	agents  []agent                 // dense; rows of gone agents are reused
 	byID    map[cluster.AgentID]int // the not gone ones
 	vacant  []int                   // rows to reuse
+	nodes   map[string]int          // by name, numbered from 0
 	classes []class                 // few
+	byKey   map[classKey]int        // index in classes
+	sizes   []cluster.Profile       // with Cut: of slots; few
 	jobs    []job                   // in order of arrival; a job that needs nothing keeps its row
 	held    map[cluster.AllocationID]place
 	next    cluster.AllocationID
 
+	more     bool      // the last Due has left grants for the next, which is due at once
 	asked    int       // the total of the last Ask
 	granted  int       // Granted events so far
 	count    [gone]int // agents by state
@@ -156,6 +203,7 @@ type Machine struct {
 	claims   int       // agents that are wanted back
 	slots    int       // slots of agents Alive or in Probation
 	limit    int       // of agents; 0: none
+	limitBy  Limit
 	failures []failure
 	excluded map[string]*exclusion // by host
 	draining map[string]bool       // hosts that are going away
@@ -167,8 +215,10 @@ type Machine struct {
 // New returns a Machine without agents.
 func New(cfg Config) *Machine {
 	cfg = cfg.defaults()
+	limit, by := cfg.limit()
 	return &Machine{
-		cfg: cfg, byID: map[cluster.AgentID]int{}, held: map[cluster.AllocationID]place{}, limit: cfg.limit(), excluded: map[string]*exclusion{}, draining: map[string]bool{},
+		limit: limit, limitBy: by,
+		cfg: cfg, byID: map[cluster.AgentID]int{}, nodes: map[string]int{}, byKey: map[classKey]int{}, held: map[cluster.AllocationID]place{}, excluded: map[string]*exclusion{}, draining: map[string]bool{},
 		next: cluster.AllocationID(cfg.Attempt)<<48 + 1, // no two attempts give the same
 	}
 }
@@ -184,6 +234,10 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 		return m.onHeard(now, ev)
 	case SessionBroken:
 		return m.onSessionBroken(now, ev)
+	case PortClosed:
+		return m.onPortClosed(now, ev)
+	case Recovered:
+		m.onRecovered(now, ev)
 	case Left:
 		return m.lose(now, ev.Agent, "it left: "+ev.Reason, true)
 	case Exited:
@@ -225,19 +279,29 @@ func (m *Machine) onGranted(now time.Time, ev Granted) []Effect {
 		}
 		out = m.admit(ev.Host)
 	}
+	m.expect(agent{id: ev.Agent, container: ev.Container, node: ev.Host, host: ev.Host, since: now})
+	if m.cfg.RegisterTimeout > 0 {
+		m.scanBy(now.Add(m.cfg.RegisterTimeout))
+	}
+	return out
+}
+
+// expect makes room for an agent that is Starting.
+func (m *Machine) expect(a agent) {
 	row := len(m.agents)
 	if n := len(m.vacant); n > 0 {
 		row, m.vacant = m.vacant[n-1], m.vacant[:n-1]
 	} else {
 		m.agents = append(m.agents, agent{})
 	}
-	m.agents[row] = agent{id: ev.Agent, container: ev.Container, node: ev.Host, host: ev.Host, state: Starting, since: now}
-	m.byID[ev.Agent] = row
+	a.state = Starting
+	m.agents[row] = a
+	m.byID[a.id] = row
 	m.count[Starting]++
-	if m.cfg.RegisterTimeout > 0 {
-		m.scanBy(now.Add(m.cfg.RegisterTimeout))
+	if m.excluded[a.node] != nil {
+		m.agents[row].barred = true
+		m.barred++
 	}
-	return out
 }
 
 func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
@@ -247,7 +311,7 @@ func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
 	}
 	a := &m.agents[row]
 	switch {
-	case ev.Attempt != m.cfg.Attempt:
+	case ev.Attempt != m.cfg.Attempt && !(a.former && ev.Attempt < m.cfg.Attempt):
 		return []Effect{Refuse{ev.Agent, fmt.Sprintf("it was started by attempt %d, this is attempt %d", ev.Attempt, m.cfg.Attempt)}}
 	case a.state != Starting:
 		return m.onReturned(now, row, ev)
@@ -255,16 +319,30 @@ func (m *Machine) onRegistered(now time.Time, ev Registered) []Effect {
 		why := fmt.Sprintf("it offers %d slots: 1 to %d are possible", ev.Slots, maxSlots)
 		return append([]Effect{Refuse{ev.Agent, why}}, m.lose(now, ev.Agent, why, true)...)
 	}
-	a.addr = ev.Addr
+	a.addr, a.rack = ev.Addr, ev.Rack
 	if ev.Host != "" {
 		a.host = ev.Host
 	}
+	a.home = m.nodeOf(a.host)
 	a.total, a.most = ev.Total, ev.Slots
-	m.divide(row, equal(ev.Total, ev.Slots), ev.Slots)
+	m.divide(row)
+	if m.occupy(row, ev.Held); a.holds > 0 {
+		a.stopBy = now.Add(m.cfg.RecoverTimeout)
+		m.scanBy(a.stopBy)
+	}
 	a.heard, a.idle = now, now
 	m.become(row, Alive, now)
 	m.scanBy(now.Add(m.cfg.HeartbeatTimeout / 2))
-	return []Effect{Accept{Agent: ev.Agent}}
+	return []Effect{Accept{Agent: ev.Agent, Former: a.former}}
+}
+
+func (m *Machine) nodeOf(host string) int {
+	n, ok := m.nodes[host]
+	if !ok {
+		n = len(m.nodes)
+		m.nodes[host] = n
+	}
+	return n
 }
 
 // onReturned takes an agent back whose session broke, perhaps unnoticed here. It keeps its slots: they are as it left them.
@@ -273,7 +351,7 @@ func (m *Machine) onReturned(now time.Time, row int, ev Registered) []Effect {
 	if ev.Addr != a.addr || ev.Slots != a.most {
 		return []Effect{Refuse{ev.Agent, fmt.Sprintf("another process has registered by this name: it has %d slots and its exchange is at %s", a.most, a.addr)}}
 	}
-	a.heard, a.broken = now, false
+	a.heard, a.broken, a.refusals = now, false, 0
 	out := []Effect{Accept{Agent: ev.Agent, Back: true}}
 	if a.state == Probation {
 		m.become(row, Alive, now)
@@ -308,9 +386,25 @@ func (m *Machine) onSessionBroken(now time.Time, ev SessionBroken) []Effect {
 	if a.state == Alive {
 		m.become(row, Probation, now)
 	}
-	a.broken, a.since, a.why = true, now, "its session broke: "+ev.Reason
+	a.broken, a.since, a.why, a.refusals = true, now, "its session broke: "+ev.Reason, 0
 	m.scanBy(now.Add(m.cfg.SessionGrace))
-	return []Effect{Suspect{a.id, a.why}}
+	return []Effect{Suspect{Agent: a.id, Reason: a.why, Addr: a.addr}}
+}
+
+// refusals is how often a host must refuse a connection until nobody is believed to be there.
+const refusals = 2
+
+func (m *Machine) onPortClosed(now time.Time, ev PortClosed) []Effect {
+	row, ok := m.byID[ev.Agent]
+	if !ok || !m.agents[row].broken {
+		return nil // it is back, or out
+	}
+	a := &m.agents[row]
+	if a.refusals++; a.refusals < refusals {
+		return nil
+	}
+	why := a.why + ", and its host refuses connections to " + a.addr
+	return append(m.lose(now, ev.Agent, why, true), Return{ev.Agent, why})
 }
 
 // become moves an agent from state to state and keeps the sums over states.
@@ -334,12 +428,37 @@ func (m *Machine) rank(row int) {
 	switch {
 	case may && !a.ranked:
 		m.free += a.free
-		m.classes[a.class].ranking.Set(row, a.free)
+		m.enter(row)
 	case !may && a.ranked:
 		m.free -= a.free
-		m.classes[a.class].ranking.Remove(row)
+		m.leave(row)
 	}
 	a.ranked = may
+}
+
+// enter puts an agent into its class, which leave took it out of.
+func (m *Machine) enter(row int) {
+	a := &m.agents[row]
+	n := a.free
+	if m.cfg.Cut {
+		a.class, n = m.classOf(classKey{a.left, max(0, a.most-a.equal)}), 1
+	}
+	c := &m.classes[a.class]
+	c.agents++
+	if m.cfg.Cut && a.used == 0 {
+		c.whole++
+	}
+	c.ranking.Set(row, a.home, n)
+}
+
+func (m *Machine) leave(row int) {
+	a := &m.agents[row]
+	c := &m.classes[a.class]
+	c.agents--
+	if m.cfg.Cut && a.used == 0 {
+		c.whole--
+	}
+	c.ranking.Remove(row)
 }
 
 // lose takes an agent out, with its slots. blame counts it as a failure.
@@ -352,7 +471,9 @@ func (m *Machine) lose(now time.Time, id cluster.AgentID, reason string, blame b
 	lost := Lost{Agent: id, Host: a.host, Reason: reason}
 	for i := range a.slots {
 		if s := a.slots[i]; s.allocation != 0 {
-			lost.Slots = append(lost.Slots, LostSlot{m.jobs[s.job].id, s.allocation})
+			if id := m.jobs[s.job].id; id != "" { // else it was held for an attempt that is over
+				lost.Slots = append(lost.Slots, LostSlot{id, s.allocation})
+			}
 			m.forget(s.allocation, s.job)
 		}
 	}
@@ -367,7 +488,7 @@ func (m *Machine) lose(now time.Time, id cluster.AgentID, reason string, blame b
 
 func (m *Machine) remove(row int) {
 	a := &m.agents[row]
-	m.slots -= len(a.slots)
+	m.slots -= a.used + a.free
 	m.become(row, gone, time.Time{})
 	if a.barred {
 		m.barred--
@@ -389,22 +510,46 @@ func (m *Machine) starve(reason string) []Effect {
 }
 
 func (m *Machine) onDeclare(now time.Time, ev Declare) {
-	i := slices.IndexFunc(m.jobs, func(j job) bool { return j.id == ev.Job })
-	if i < 0 {
-		i = len(m.jobs)
-		m.jobs = append(m.jobs, job{id: ev.Job})
-	}
+	i := m.jobOf(ev.Job)
 	j := &m.jobs[i]
-	old := j.reqs
-	j.reqs = make([]req, len(ev.Requirements))
-	for k, r := range ev.Requirements {
-		j.reqs[k] = req{Requirement: r}
+	if !j.adjust(ev.Requirements) {
+		old := j.reqs
+		j.reqs = make([]req, len(ev.Requirements))
+		for k, r := range ev.Requirements {
+			j.reqs[k] = req{Requirement: r}
+		}
+		m.recount(i, old)
 	}
-	m.recount(i, old)
 	j.wait, j.over = time.Time{}, false
 	if j.missing() > 0 {
 		j.wait = now
 	}
+}
+
+// adjust sets counts of a job's requirements, if nothing else differs in rs.
+func (j *job) adjust(rs []cluster.Requirement) bool {
+	if len(rs) != len(j.reqs) {
+		return false
+	}
+	for k := range rs {
+		if rs[k].Profile != j.reqs[k].Profile {
+			return false
+		}
+	}
+	for k := range rs {
+		j.reqs[k].Count = rs[k].Count
+	}
+	return true
+}
+
+// jobOf returns the row of a job, a new one if it has none.
+func (m *Machine) jobOf(id cluster.JobID) int {
+	i := slices.IndexFunc(m.jobs, func(j job) bool { return j.id == id })
+	if i < 0 {
+		i = len(m.jobs)
+		m.jobs = append(m.jobs, job{id: id})
+	}
+	return i
 }
 
 // recount spreads what job i holds over its new requirements. Only places of changed requirements move.
@@ -455,14 +600,22 @@ func (m *Machine) release(now time.Time, id cluster.AllocationID) {
 	a := &m.agents[p.agent]
 	s := &a.slots[p.slot]
 	m.forget(id, s.job)
-	*s = slot{nextFree: a.firstFree}
-	a.firstFree = p.slot + 1
-	a.free++
-	if a.ranked {
-		m.free++
-		m.classes[a.class].ranking.Set(int(p.agent), a.free)
+	if m.jobs[s.job].id == "" {
+		a.holds--
 	}
-	if a.free == len(a.slots) {
+	if m.cfg.Cut {
+		m.putBack(int(p.agent), p.slot)
+	} else {
+		*s = slot{link: a.firstFree}
+		a.firstFree = p.slot + 1
+		a.free++
+		a.used--
+		if a.ranked {
+			m.free++
+			m.classes[a.class].ranking.Set(int(p.agent), a.home, a.free)
+		}
+	}
+	if a.used == 0 {
 		a.idle = now
 		if a.barred {
 			m.scanBy(now)
@@ -480,14 +633,14 @@ func (m *Machine) forget(id cluster.AllocationID, jobRow int32) {
 	}
 }
 
-func (m *Machine) classOf(p cluster.Profile) int {
-	for i := range m.classes {
-		if m.classes[i].profile == p {
-			return i
-		}
+func (m *Machine) classOf(k classKey) int {
+	i, ok := m.byKey[k]
+	if !ok {
+		i = len(m.classes)
+		m.classes = append(m.classes, class{classKey: k})
+		m.byKey[k] = i
 	}
-	m.classes = append(m.classes, class{profile: p})
-	return len(m.classes) - 1
+	return i
 }
 
 func (m *Machine) scanBy(t time.Time) {

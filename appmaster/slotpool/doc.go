@@ -11,6 +11,10 @@
 // # Which slot
 //
 // In this order: the request's own former slot; another slot of its former agent; then by location, a preferred agent before
-// a preferred host before any other; then by strategy: the default fills one agent after the other, evenly-spread takes the agent
-// with most slots free. Among the slots left over, the smallest that fits.
+// a preferred host before a preferred rack before any other; then by strategy: the default fills one agent after the other,
+// evenly-spread takes the agent with most slots free, and among equals one of the host with most. Among the slots left over,
+// the smallest that fits.
+//
+// A large bulk is matched in steps, one a Due, so that no event takes long. What came meanwhile counts: new slots may be
+// taken, and the loss of one that was begins the match anew.
 package slotpool

@@ -12,6 +12,7 @@ type Event interface{ event() }
 // Request asks for a bulk of slots. Bulk is the asker's name for it, above all earlier ones.
 type Request struct {
 	Bulk     int
+	Replaces int // the bulk, not answered yet, whose place and age in the queue this one takes; 0: none's
 	Requests []SlotRequest
 }
 
@@ -23,6 +24,7 @@ type SlotRequest struct {
 	Previous cluster.SlotID  // where it was before; zero: nowhere
 	Agents   []cluster.AgentID
 	Hosts    []string // preferred locations, best first
+	Racks    []string // if no host can be had
 }
 
 // Offer brings slots that were granted to the job.
@@ -90,4 +92,6 @@ const (
 type Config struct {
 	Strategy Strategy
 	Timeout  time.Duration // how long a bulk may wait; 0 means 30 s, negative for ever
+	// MatchBatch is how many steps of a match one Due makes at most, so that no event takes long. 0: 1,000.
+	MatchBatch int
 }

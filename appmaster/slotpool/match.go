@@ -1,89 +1,155 @@
 package slotpool
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
-// match finds a free slot for every request and takes them all, or takes none.
+// assignment is a match being made: a free slot for every request, all of them or none.
 //
 // Claims and preferences are honoured if all requests can be met so; if not, they give way: a small request may sit on the
-// only slot that is large enough for another. Without them, the largest request goes first, each into the smallest
+// only slot that is large enough for another. Without them, the hardest request goes first, each into the smallest
 // slot that fits, which finds a full match whenever there is one and profiles can be ordered by size.
-func (m *Machine) match(requests []SlotRequest) ([]cluster.Slot, bool) {
-	if len(requests) > m.free {
-		return nil, false
-	}
-	order := bySize(requests)
-	a := assignment{m: m, requests: requests, rows: make([]int, len(requests))}
-	if claims := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return requests[i].Previous.Agent == "" }); len(claims) > 0 {
-		a.pass(claims, m.former)
-		a.pass(claims, func(r *SlotRequest) int { return m.onAgent(r, r.Previous.Agent) })
-	}
-	a.pass(order, m.preferred)
-	a.pass(order, m.any)
-	if !a.complete() && m.mixed {
-		a.undo()
-		a.pass(order, m.any)
-	}
-	if !a.complete() {
-		a.undo()
-		return nil, false
-	}
-	out := make([]cluster.Slot, len(requests))
-	for i, row := range a.rows {
-		out[i] = m.slots[row-1].Slot
-	}
-	return out, true
-}
-
-// assignment is a match being made.
 type assignment struct {
 	m        *Machine
 	requests []SlotRequest
-	rows     []int // 1 + row of the slot; 0: none yet
+	order    []int32 // of requests, the hardest profile first, else as they are
+	claims   []int32 // those that had a slot before
+	rows     []int32 // by request: 1 + row of the slot; 0: none yet
+	out      []cluster.Slot
 	done     int
+	mark     int32 // pos of the slots that it took
+
+	pass int // index in passes
+	next int // in the pass's order
 }
 
-// pass lets find choose for each request that has no slot yet, in order. Requests with a claim of their own go in an earlier
-// pass than others, so that nobody takes another's former slot while there is a choice.
-func (a *assignment) pass(order []int, find func(r *SlotRequest) int) {
-	for _, i := range order {
-		if a.rows[i] != 0 {
-			continue
+// passes are gone through one after the other: each lets its function choose for requests that have no slot yet. Requests
+// with a claim of their own go first, so that nobody takes another's former slot while there is a choice.
+var passes = [...]struct {
+	claims bool
+	find   func(*Machine, *SlotRequest) int
+}{
+	{true, (*Machine).former},
+	{true, func(m *Machine, r *SlotRequest) int { return m.onAgent(r, r.Previous.Agent) }},
+	{false, (*Machine).preferred},
+	{false, (*Machine).any},
+	{false, nil}, // where profiles differ and not all were met: begin anew, without claims and preferences
+	{false, (*Machine).any},
+}
+
+func (m *Machine) begin(requests []SlotRequest) *assignment {
+	m.marks++
+	a := &assignment{m: m, mark: -1 - m.marks, requests: requests, order: byDifficulty(requests), rows: make([]int32, len(requests))}
+	for _, i := range a.order {
+		if requests[i].Previous.Agent != "" {
+			a.claims = append(a.claims, i)
 		}
-		if row := find(&a.requests[i]); row >= 0 {
-			a.m.take(row, a.requests[i].Profile)
-			a.rows[i] = row + 1
-			a.done++
+	}
+	return a
+}
+
+// try goes on with the match of requests, the first bulk's, for as many steps as are left. If it is not over then, m.match is set.
+func (m *Machine) try(requests []SlotRequest, steps *int) ([]cluster.Slot, bool) {
+	if m.match == nil {
+		if len(requests) > m.free || !m.changed {
+			return nil, false
 		}
+		m.match = m.begin(requests)
+		m.match.out = make([]cluster.Slot, len(requests))
+	}
+	a := m.match
+	if !a.run(steps) {
+		return nil, false
+	}
+	m.match = nil
+	if a.done < len(requests) {
+		a.undo()
+		m.changed = false
+		return nil, false
+	}
+	return a.out, true
+}
+
+// abandon takes back a match that is not over.
+func (m *Machine) abandon() {
+	if m.match != nil {
+		m.match.undo()
+		m.match = nil
 	}
 }
 
-func (a *assignment) complete() bool { return a.done == len(a.rows) }
+// run makes steps, and reports whether the match is over, made or not.
+func (a *assignment) run(steps *int) bool {
+	for a.pass < len(passes) && a.done < len(a.requests) {
+		p := &passes[a.pass]
+		if p.find == nil {
+			if len(a.m.classes) == 1 {
+				return true
+			}
+			a.undo()
+			a.pass++
+			continue
+		}
+		order := a.order
+		if p.claims {
+			order = a.claims
+		}
+		for ; a.next < len(order); a.next++ {
+			i := order[a.next]
+			if a.rows[i] != 0 {
+				continue
+			}
+			if *steps == 0 {
+				return false
+			}
+			*steps--
+			if row := p.find(a.m, &a.requests[i]); row >= 0 {
+				a.take(i, row)
+			}
+		}
+		a.pass, a.next = a.pass+1, 0
+	}
+	return true
+}
+
+func (a *assignment) take(i int32, row int) {
+	a.m.take(row, a.requests[i].Profile)
+	a.m.slots[row].pos = a.mark
+	a.rows[i] = int32(row + 1)
+	if a.out != nil {
+		a.out[i] = a.m.slots[row].Slot
+	}
+	a.done++
+}
+
+// has reports whether the slot in a row was taken for this match.
+func (a *assignment) has(row int) bool { return a != nil && a.m.slots[row].pos == a.mark }
 
 func (a *assignment) undo() {
 	for i, row := range a.rows {
 		if row != 0 {
-			a.m.put(row - 1)
+			a.m.put(int(row - 1))
 			a.rows[i] = 0
 		}
 	}
 	a.done = 0
 }
 
-// bySize returns the indices of requests, largest profile first, else in their order.
-func bySize(requests []SlotRequest) []int {
-	order := make([]int, len(requests))
+// byDifficulty returns the indices of requests, the hardest profile first, else in their order.
+func byDifficulty(requests []SlotRequest) []int32 {
+	order := make([]int32, len(requests))
+	sorted := true
 	for i := range order {
-		order[i] = i
+		order[i] = int32(i)
+		if i > 0 && requests[i].Profile != requests[i-1].Profile {
+			sorted = sorted && requests[i-1].Profile.Compare(requests[i].Profile) <= 0
+		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		p, q := requests[a].Profile, requests[b].Profile
-		return cmp.Or(cmp.Compare(q.MemoryMB, p.MemoryMB), cmp.Compare(q.MilliCPU, p.MilliCPU))
-	})
+	if !sorted {
+		slices.SortStableFunc(order, func(a, b int32) int { return requests[a].Profile.Compare(requests[b].Profile) })
+	}
 	return order
 }
 
@@ -93,9 +159,11 @@ func (m *Machine) former(r *SlotRequest) int {
 	if !ok {
 		return -1
 	}
-	for _, row := range m.agents[a].free {
-		if s := &m.slots[row]; s.ID == r.Previous && r.Profile.Fits(s.Profile) {
-			return row
+	for i := range m.agents[a].free {
+		for _, row := range m.agents[a].free[i].rows {
+			if s := &m.slots[row]; s.ID == r.Previous && r.Profile.Fits(s.Profile) {
+				return int(row)
+			}
 		}
 	}
 	return -1
@@ -109,19 +177,29 @@ func (m *Machine) preferred(r *SlotRequest) int {
 		}
 	}
 	for _, host := range r.Hosts {
-		best := -1
-		for _, a := range m.byHost[host] {
-			if best < 0 || len(m.agents[a].free) > len(m.agents[best].free) {
-				best = a
-			}
+		if row := m.among(r, m.byHost[host]); row >= 0 {
+			return row
 		}
-		if best >= 0 {
-			if row := m.fitting(r, best); row >= 0 {
-				return row
-			}
+	}
+	for _, rack := range r.Racks {
+		if row := m.among(r, m.byRack[rack]); row >= 0 {
+			return row
 		}
 	}
 	return -1
+}
+
+// among finds a slot of the agent that has most free, of some.
+func (m *Machine) among(r *SlotRequest, agents []int) int {
+	best, most := -1, 0
+	for _, a := range agents {
+		if n := m.agents[a].frees(); n > most {
+			if row := m.fitting(r, a); row >= 0 {
+				best, most = row, n
+			}
+		}
+	}
+	return best
 }
 
 func (m *Machine) onAgent(r *SlotRequest, id cluster.AgentID) int {
@@ -132,53 +210,40 @@ func (m *Machine) onAgent(r *SlotRequest, id cluster.AgentID) int {
 	return m.fitting(r, a)
 }
 
-// any finds a slot by strategy.
+// any finds a slot by strategy, of the smallest profile that fits.
 func (m *Machine) any(r *SlotRequest) int {
-	a := m.ranking.Least(1)
-	if m.cfg.Strategy == EvenlySpread {
-		a = m.ranking.Most()
+	best, at := -1, -1
+	for c := range m.classes {
+		cl := &m.classes[c]
+		if !r.Profile.Fits(cl.profile) || best >= 0 && !smaller(cl.profile, m.classes[best].profile) {
+			continue
+		}
+		a := cl.ranking.Least(1)
+		if m.cfg.Strategy == EvenlySpread {
+			a = cl.ranking.Most()
+		}
+		if a >= 0 {
+			best, at = c, a
+		}
 	}
-	if a < 0 {
+	if best < 0 {
 		return -1
 	}
-	switch {
-	case m.mixed && r.Profile != (cluster.Profile{}):
-		return m.smallest(r)
-	case !r.Profile.Fits(m.first) && !m.mixed:
-		return -1
-	}
-	return m.agents[a].free[0]
+	return int(m.agents[at].freeOf(best).rows[0])
 }
 
 // fitting finds the smallest free slot of an agent that r fits.
 func (m *Machine) fitting(r *SlotRequest, a int) int {
 	best := -1
-	for _, row := range m.agents[a].free {
-		if p := m.slots[row].Profile; r.Profile.Fits(p) && (best < 0 || smaller(p, m.slots[best].Profile)) {
-			best = row
+	for i := range m.agents[a].free {
+		f := &m.agents[a].free[i]
+		p := m.classes[f.class].profile
+		if len(f.rows) > 0 && r.Profile.Fits(p) && (best < 0 || smaller(p, m.slots[best].Profile)) {
+			best = int(f.rows[0])
 		}
 	}
 	return best
 }
 
-// smallest looks at every agent for the smallest slot that r fits; among equals, the strategy's choice.
-func (m *Machine) smallest(r *SlotRequest) int {
-	best := -1
-	for a := range m.agents {
-		row := m.fitting(r, a)
-		if row < 0 {
-			continue
-		}
-		if best < 0 || smaller(m.slots[row].Profile, m.slots[best].Profile) {
-			best = row
-			continue
-		}
-		mine, other := len(m.agents[a].free), len(m.agents[m.slots[best].agent].free)
-		if m.slots[row].Profile == m.slots[best].Profile && (mine != other) && (mine > other) == (m.cfg.Strategy == EvenlySpread) {
-			best = row
-		}
-	}
-	return best
-}
-
-func smaller(p, q cluster.Profile) bool { return p != q && p.Fits(q) }
+// smaller reports whether a slot of profile p should go before one of q.
+func smaller(p, q cluster.Profile) bool { return p != q && p.Compare(q) > 0 }

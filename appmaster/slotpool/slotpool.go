@@ -1,7 +1,6 @@
 package slotpool
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -19,14 +18,17 @@ type Machine struct {
 	agents  []agent // never shrinks: one row an agent that ever offered
 	byAgent map[cluster.AgentID]int
 	byHost  map[string][]int // rows in agents
-	ranking cluster.Ranking  // of agents by free slots; those without any are out
+	byRack  map[string][]int // rows in agents
+	hosts   map[string]int   // numbered from 0
+	classes []class          // of slots of one profile, in order of their first; few
+	sizes   []cluster.Profile
 	free    int
-
-	first cluster.Profile // of the first slot ever offered
-	mixed bool            // a slot of another profile was offered
+	marks   int32 // matches begun so far
 
 	bulks    []bulk                // in order of arrival
-	need     []cluster.Requirement // slots in use and asked for, largest profile first; no zero counts
+	match    *assignment           // of the first bulk, being made; nil: none
+	changed  bool                  // since a match of the first bulk was last found impossible
+	need     []cluster.Requirement // slots in use and asked for, the hardest profile first; no zero counts
 	declared []cluster.Requirement
 	starved  string
 	outlook  string
@@ -34,14 +36,28 @@ type Machine struct {
 
 type slot struct {
 	cluster.Slot
-	agent int
-	pos   int // in its agent's free list; -1: in use
-	want  cluster.Profile
+	agent int32
+	class int32
+	pos   int32 // in its agent's free list; negative: in use, or taken for a match: its mark
+	want  int32 // of one in use: index in sizes of what was asked for
+}
+
+// class is the slots of one profile.
+type class struct {
+	profile cluster.Profile
+	ranking cluster.Spread // of agents by free slots of the class; those without any are out
 }
 
 type agent struct {
 	id   cluster.AgentID
-	free []int // rows in slots
+	home int // index of its host
+	free []freeList
+}
+
+// freeList is an agent's free slots of one class.
+type freeList struct {
+	class int32
+	rows  []int32 // in slots
 }
 
 type bulk struct {
@@ -54,19 +70,24 @@ func New(cfg Config) *Machine {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 30 * time.Second
 	}
-	return &Machine{cfg: cfg, byAlloc: map[cluster.AllocationID]int{}, byAgent: map[cluster.AgentID]int{}, byHost: map[string][]int{}}
+	if cfg.MatchBatch == 0 {
+		cfg.MatchBatch = 1000
+	}
+	return &Machine{
+		cfg: cfg, byAlloc: map[cluster.AllocationID]int{}, byAgent: map[cluster.AgentID]int{},
+		byHost: map[string][]int{}, byRack: map[string][]int{}, hosts: map[string]int{},
+	}
 }
 
 // Handle applies ev. What follows from the new state, Due says.
 func (m *Machine) Handle(now time.Time, ev Event) []Effect {
+	m.changed = true
 	switch ev := ev.(type) {
 	case Request:
-		m.wantAll(ev.Requests, 1)
-		m.bulks = append(m.bulks, bulk{ev, now})
+		m.onRequest(now, ev)
 	case Withdraw:
-		if i := slices.IndexFunc(m.bulks, func(b bulk) bool { return b.Bulk == ev.Bulk }); i >= 0 {
-			m.wantAll(m.bulks[i].Requests, -1)
-			m.bulks = slices.Delete(m.bulks, i, i+1)
+		if i := m.find(ev.Bulk); i >= 0 {
+			m.drop(i)
 		}
 	case Offer:
 		for _, s := range ev.Slots {
@@ -75,13 +96,16 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 	case Lost:
 		for _, id := range ev.Allocations {
 			if row, ok := m.byAlloc[id]; ok {
+				if m.match.has(row) {
+					m.abandon()
+				}
 				m.vacate(row)
 				m.remove(row)
 			}
 		}
 	case Release:
 		for _, id := range ev.Allocations {
-			if row, ok := m.byAlloc[id]; ok {
+			if row, ok := m.byAlloc[id]; ok && !m.match.has(row) {
 				m.vacate(row)
 			}
 		}
@@ -93,6 +117,36 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 		panic(fmt.Sprintf("slotpool: unknown event %T", ev))
 	}
 	return nil
+}
+
+func (m *Machine) find(bulk int) int {
+	for i := range m.bulks {
+		if m.bulks[i].Bulk == bulk {
+			return i
+		}
+	}
+	return -1
+}
+
+func (m *Machine) onRequest(now time.Time, ev Request) {
+	m.wantAll(ev.Requests, 1)
+	b := bulk{ev, now}
+	if i := m.find(ev.Replaces); ev.Replaces != 0 && i >= 0 {
+		b.since = m.bulks[i].since
+		m.bulks = slices.Insert(m.bulks, i+1, b)
+		m.drop(i)
+		return
+	}
+	m.bulks = append(m.bulks, b)
+}
+
+// drop forgets a bulk that was not fulfilled.
+func (m *Machine) drop(i int) {
+	if i == 0 {
+		m.abandon()
+	}
+	m.wantAll(m.bulks[i].Requests, -1)
+	m.bulks = slices.Delete(m.bulks, i, i+1)
 }
 
 // Due returns what is due now: bulks that can be fulfilled or have failed, a changed requirement, surplus.
@@ -108,7 +162,10 @@ func (m *Machine) Due(now time.Time) (out []Effect) {
 	return out
 }
 
-// Next returns when Due has something to do even if nothing happens before, or the zero time.
+// More reports whether the last Due has left something for the next one, which is due at once.
+func (m *Machine) More() bool { return m.match != nil }
+
+// Next returns when Due has something to do even if nothing happens before, or the zero time. If there is More, it is due at once.
 func (m *Machine) Next() time.Time {
 	if len(m.bulks) == 0 || m.cfg.Timeout < 0 {
 		return time.Time{}
@@ -116,14 +173,29 @@ func (m *Machine) Next() time.Time {
 	return m.bulks[0].since.Add(m.cfg.Timeout)
 }
 
+// Waiting returns the requests that wait for slots, in the order in which they came, and since when the first of them has.
+func (m *Machine) Waiting() (requests []SlotRequest, since time.Time) {
+	for i := range m.bulks {
+		requests = append(requests, m.bulks[i].Requests...)
+	}
+	if len(m.bulks) > 0 {
+		since = m.bulks[0].since
+	}
+	return requests, since
+}
+
 // answer fulfils bulks in order of arrival, until one has to wait.
 func (m *Machine) answer(now time.Time, out []Effect) []Effect {
-	for len(m.bulks) > 0 {
+	for steps := m.cfg.MatchBatch; len(m.bulks) > 0; {
 		b := m.bulks[0]
-		slots, ok := m.match(b.Requests)
+		slots, ok := m.try(b.Requests, &steps)
 		switch {
 		case ok:
+			m.bulks, m.changed = m.bulks[1:], true
 			out = append(out, Fulfilled{b.Bulk, slots})
+			continue
+		case m.match != nil:
+			return out // goes on with the next Due
 		case m.starved != "":
 			out = append(out, Failed{b.Bulk, m.shortage(b, "", m.starved)})
 		case m.cfg.Timeout >= 0 && !now.Before(b.since.Add(m.cfg.Timeout)):
@@ -131,23 +203,59 @@ func (m *Machine) answer(now time.Time, out []Effect) []Effect {
 		default:
 			return out
 		}
-		if !ok {
-			m.wantAll(b.Requests, -1)
-		}
-		m.bulks = m.bulks[1:]
+		m.drop(0)
+		m.changed = true
 	}
 	return out
 }
 
 func (m *Machine) shortage(b bulk, within, why string) cluster.Failure {
-	msg := fmt.Sprintf("cannot get %s%s: %d of them there", count(len(b.Requests), "slot"), within, min(m.free, len(b.Requests)))
-	if b.Requests[0].Profile != (cluster.Profile{}) {
-		msg += fmt.Sprintf(" (asked for %v)", b.Requests[0].Profile)
-	}
+	msg := fmt.Sprintf("cannot get %s%s: %d of them there", Describe(b.Requests), within, m.servable(b.Requests))
 	if why != "" {
 		msg += "; " + why
 	}
 	return cluster.Failure{Kind: cluster.Unavailable, Message: msg}
+}
+
+// Describe says what requests ask for: "4 slots", or "6 slots (4 of 512 MiB, 2 of any size)".
+func Describe(requests []SlotRequest) string {
+	text := count(len(requests), "slot")
+	var kinds []cluster.Requirement
+	for i := range requests {
+		k := slices.IndexFunc(kinds, func(r cluster.Requirement) bool { return r.Profile == requests[i].Profile })
+		if k < 0 {
+			k = len(kinds)
+			kinds = append(kinds, cluster.Requirement{Profile: requests[i].Profile})
+		}
+		kinds[k].Count++
+	}
+	if len(kinds) == 0 || len(kinds) == 1 && kinds[0].Profile == (cluster.Profile{}) {
+		return text
+	}
+	if len(kinds) == 1 {
+		return fmt.Sprintf("%s of %v", text, kinds[0].Profile)
+	}
+	for i, k := range kinds {
+		size := "any size"
+		if k.Profile != (cluster.Profile{}) {
+			size = k.Profile.String()
+		}
+		text += fmt.Sprintf("%s%d of %s", map[bool]string{true: " (", false: ", "}[i == 0], k.Count, size)
+	}
+	return text + ")"
+}
+
+// servable is how many of requests there are free slots for.
+func (m *Machine) servable(requests []SlotRequest) int {
+	a := m.begin(requests)
+	for _, i := range a.order {
+		if row := m.any(&requests[i]); row >= 0 {
+			a.take(i, row)
+		}
+	}
+	n := a.done
+	a.undo()
+	return n
 }
 
 func count(n int, noun string) string {
@@ -159,9 +267,7 @@ func count(n int, noun string) string {
 
 // wants counts n more slots of profile p as needed: in use, or asked for and waited for.
 func (m *Machine) wants(p cluster.Profile, n int) {
-	i, ok := slices.BinarySearchFunc(m.need, p, func(r cluster.Requirement, p cluster.Profile) int {
-		return cmp.Or(cmp.Compare(p.MemoryMB, r.Profile.MemoryMB), cmp.Compare(p.MilliCPU, r.Profile.MilliCPU))
-	})
+	i, ok := slices.BinarySearchFunc(m.need, p, func(r cluster.Requirement, p cluster.Profile) int { return r.Profile.Compare(p) })
 	if !ok {
 		m.need = slices.Insert(m.need, i, cluster.Requirement{Profile: p})
 	}
@@ -170,91 +276,25 @@ func (m *Machine) wants(p cluster.Profile, n int) {
 	}
 }
 
+// wantAll is wants for each of requests, times n.
 func (m *Machine) wantAll(requests []SlotRequest, n int) {
-	for i := range requests {
-		m.wants(requests[i].Profile, n)
+	for i := 0; i < len(requests); {
+		first := i
+		for i < len(requests) && requests[i].Profile == requests[first].Profile {
+			i++
+		}
+		m.wants(requests[first].Profile, n*(i-first))
 	}
 }
 
 // surplus takes every free slot out of the pool.
 func (m *Machine) surplus() (ids []cluster.AllocationID) {
-	for a := m.ranking.Most(); a >= 0; a = m.ranking.Most() {
-		row := m.agents[a].free[0]
-		ids = append(ids, m.slots[row].Allocation)
-		m.remove(row)
+	for c := range m.classes {
+		for a := m.classes[c].ranking.Most(); a >= 0; a = m.classes[c].ranking.Most() {
+			row := int(m.agents[a].freeOf(c).rows[0])
+			ids = append(ids, m.slots[row].Allocation)
+			m.remove(row)
+		}
 	}
 	return ids
-}
-
-func (m *Machine) add(s cluster.Slot) {
-	if _, known := m.byAlloc[s.Allocation]; known {
-		return // doubled message
-	}
-	a, ok := m.byAgent[s.ID.Agent]
-	if !ok {
-		a = len(m.agents)
-		m.agents = append(m.agents, agent{id: s.ID.Agent})
-		m.byAgent[s.ID.Agent] = a
-		m.byHost[s.Host] = append(m.byHost[s.Host], a)
-	}
-	row := len(m.slots)
-	if n := len(m.vacant); n > 0 {
-		row, m.vacant = m.vacant[n-1], m.vacant[:n-1]
-	} else {
-		m.slots = append(m.slots, slot{})
-	}
-	if len(m.slots) == 1 {
-		m.first = s.Profile
-	}
-	m.mixed = m.mixed || s.Profile != m.first
-	m.slots[row] = slot{Slot: s, agent: a, pos: -1}
-	m.byAlloc[s.Allocation] = row
-	m.put(row)
-}
-
-// vacate makes a slot free that is in use.
-func (m *Machine) vacate(row int) {
-	if s := &m.slots[row]; s.pos < 0 {
-		m.wants(s.want, -1)
-		m.put(row)
-	}
-}
-
-// put makes a slot free that was taken or is new.
-func (m *Machine) put(row int) {
-	s := &m.slots[row]
-	a := &m.agents[s.agent]
-	s.pos, s.want = len(a.free), cluster.Profile{}
-	a.free = append(a.free, row)
-	m.free++
-	m.rank(s.agent)
-}
-
-// take makes a free slot one in use.
-func (m *Machine) take(row int, want cluster.Profile) {
-	s := &m.slots[row]
-	a := &m.agents[s.agent]
-	last := a.free[len(a.free)-1]
-	a.free[s.pos], m.slots[last].pos = last, s.pos
-	a.free = a.free[:len(a.free)-1]
-	s.pos, s.want = -1, want
-	m.free--
-	m.rank(s.agent)
-}
-
-func (m *Machine) rank(row int) {
-	if n := len(m.agents[row].free); n > 0 {
-		m.ranking.Set(row, n)
-	} else {
-		m.ranking.Remove(row)
-	}
-}
-
-func (m *Machine) remove(row int) {
-	if m.slots[row].pos >= 0 {
-		m.take(row, cluster.Profile{})
-	}
-	delete(m.byAlloc, m.slots[row].Allocation)
-	m.slots[row] = slot{pos: -1}
-	m.vacant = append(m.vacant, row)
 }

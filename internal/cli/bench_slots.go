@@ -54,7 +54,7 @@ func (s *session) printSlots(r bench.SlotsResult, asJSON bool) error {
 	_, err := fmt.Fprintf(s.env.Stdout, `%d agents of %d slots, %s; ns a slot:
   register %.0f, allocate %.0f, previous allocation %.0f, lose %.0f, release %.0f
   the dearest is %.1f times that at 1,000 slots (%.0f)
-%d events: p99 %v, the longest (all slots in one bulk) %v
+%d events: p99 %v, the longest (that hands over all slots of a bulk) %v
 %.0f bytes a slot; unevenness %d
 `, r.Agents, r.SlotsPerAgent, r.Strategy, r.RegisterNs, r.AllocateNs, r.PreviousNs, r.LoseNs, r.ReleaseNs, r.Ratio, r.SmallNs,
 		r.Events, time.Duration(r.EventP99Ns), time.Duration(r.EventMaxNs), r.BytesPerSlot, r.Unevenness)

@@ -17,12 +17,14 @@ type (
 	}
 	heartbeat struct{ seq int }
 	report    struct {
-		job int
-		ev  sched.TaskChanged
+		job   int
+		ev    sched.TaskChanged
+		slot  int
+		alloc cluster.AllocationID
 	}
 	goodbye struct{ reason string }
 
-	accepted struct{}
+	accepted struct{ attempt uint32 }
 	refused  struct{}
 	deploy   struct {
 		job   int
@@ -97,11 +99,17 @@ type key struct {
 	id  cluster.ExecutionID
 }
 
+// era is the attempt of the master that an execution is of.
+func era(id cluster.ExecutionID) uint32 { return uint32(id.Attempt >> eraBits) }
+
+const eraBits = 16
+
 // task is an execution at its agent.
 type task struct {
 	key
 	state    cluster.TaskState
 	slot     int
+	alloc    cluster.AllocationID
 	failure  cluster.Failure
 	toldWith int
 	deaf     bool // does not stop when it is cancelled
@@ -119,6 +127,7 @@ type agent struct {
 	id      cluster.AgentID
 	host    string
 	attempt uint32
+	size    int // slots that it says it has
 	slots   []held
 	tasks   map[key]*task
 	order   []*task
@@ -166,7 +175,7 @@ func (a *agent) start() {
 // join opens a session, and tells what runs.
 func (a *agent) join() {
 	a.link, a.in = &link{w: a.w, agent: a, master: a.w.master}, false
-	a.link.up(register{a.attempt, len(a.slots), a.reports()})
+	a.link.up(register{a.attempt, a.size, a.reports()})
 }
 
 func (a *agent) reports() (out []report) {
@@ -177,7 +186,7 @@ func (a *agent) reports() (out []report) {
 }
 
 func (t *task) report() report {
-	return report{t.job, sched.TaskChanged{ID: t.id, State: t.state, Failure: t.failure}}
+	return report{t.job, sched.TaskChanged{ID: t.id, State: t.state, Failure: t.failure}, t.slot, t.alloc}
 }
 
 const beatInterval = 2 * time.Second
@@ -220,7 +229,7 @@ func (a *agent) receive(l *link, msg any) {
 	a.heard = a.w.now
 	switch msg := msg.(type) {
 	case accepted:
-		a.in = true
+		a.in, a.attempt = true, max(a.attempt, msg.attempt)
 		for _, r := range a.reports() {
 			l.up(r)
 		}
@@ -248,9 +257,12 @@ func (a *agent) deploy(job int, t sched.Task) {
 	if a.tasks[k] != nil {
 		return
 	}
-	if t.Slot < 0 || t.Slot >= len(a.slots) {
+	if cut := a.w.cfg.agents.Cut; t.Slot < 0 || t.Slot >= len(a.slots) && !cut {
 		a.w.broken("%s has no slot %d", a.id, t.Slot)
 		return
+	}
+	for len(a.slots) <= t.Slot {
+		a.slots = append(a.slots, held{})
 	}
 	s := &a.slots[t.Slot]
 	if len(s.tasks) > 0 && s.alloc != t.Allocation {
@@ -267,7 +279,7 @@ func (a *agent) deploy(job int, t sched.Task) {
 		s.tasks = map[key]bool{}
 	}
 	s.tasks[k] = true
-	x := &task{key: k, slot: t.Slot, deaf: a.w.chance(200)}
+	x := &task{key: k, slot: t.Slot, alloc: t.Allocation, deaf: a.w.chance(200)}
 	a.tasks[k] = x
 	a.order = append(a.order, x)
 	a.become(x, cluster.Deploying)

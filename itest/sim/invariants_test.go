@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster/sched"
+	"github.com/heddle-stream/heddle/appmaster/slotmgr"
+	"github.com/heddle-stream/heddle/appmaster/slotpool"
 	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
@@ -74,11 +76,16 @@ func (w *world) checkSupply(held map[cluster.JobID]int) {
 	there := s.Alive + s.Probation + s.Starting
 	spare := cfg.SpareAgents * per
 	limited := s.Starved != "" || s.Limit > 0 && there+s.Asked >= s.Limit
-	if coming := s.Free + (s.Starting+s.Asked)*per + have; coming < need+spare && !limited {
+	if cfg.Cut {
+		w.checkCut(s)
+	} else if coming := s.Free + s.Former + (s.Starting+s.Asked)*per + have; coming < need+spare && !limited {
 		w.broken("%d slots are there or coming, %d needed and %d spare", coming, need, spare)
 	}
 	if s.Limit > 0 && s.Asked > 0 && there+s.Asked > s.Limit {
 		w.broken("%d agents are there and %d asked for, the limit is %d", there, s.Asked, s.Limit)
+	}
+	if cfg.Cut {
+		per, spare = 1, cfg.SpareAgents // a slot may need an agent of its own
 	}
 	if want := max(cfg.MinAgents, (most+spare+per-1)/per); s.Asked > want {
 		w.broken("%d agents are asked for, at most %d are wanted", s.Asked, want)
@@ -112,7 +119,7 @@ func (w *world) alone(a *agent, k key) {
 			continue
 		}
 		for _, x := range o.order {
-			if x.job == k.job && x.id.Vertex == k.id.Vertex && x.id.Subtask == k.id.Subtask && !x.state.Final() && o.attempt == a.attempt {
+			if x.job == k.job && x.id.Vertex == k.id.Vertex && x.id.Subtask == k.id.Subtask && !x.state.Final() && era(x.id) == era(k.id) {
 				w.broken("%s starts %v of j%d while %s runs %v", a.id, k.id, k.job+1, o.id, x.id)
 			}
 		}
@@ -150,3 +157,25 @@ func (w *world) atEnd() {
 
 // rest is how long everything needs to come to its end when faults are over.
 const rest = 2 * time.Minute
+
+// checkCut checks, where slots are cut as they are asked for, that something comes if the first who waits can't be served from
+// what there is.
+func (w *world) checkCut(s slotmgr.Supply) {
+	limited := s.Starved != "" || s.Full || s.Limit > 0 && s.Alive+s.Probation+s.Starting+s.Asked >= s.Limit
+	if limited || s.Starting+s.Asked+s.Former > 0 || s.Holding {
+		return
+	}
+	for _, j := range w.master.arrived {
+		p := &w.master.plane.Jobs[j]
+		requests, _ := p.Pool.Waiting()
+		for i := range requests {
+			if !w.master.plane.Slots.CanServe(requests[i].Profile) {
+				return // it waits in vain, and all after it
+			}
+		}
+		if len(requests) > 0 {
+			w.broken("%s waits for %v, and nothing is asked for", p.ID, slotpool.Describe(requests))
+			return
+		}
+	}
+}

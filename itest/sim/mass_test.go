@@ -27,17 +27,17 @@ func TestMassCancel(t *testing.T) {
 	p := plane.New(slotmgr.New(slotmgr.Config{SlotsPerAgent: 10, MaxAgents: subtasks / 10, EvenlySpread: true}), jobs...)
 	p.JobEvent(epoch, 0, sched.Start{})
 	p.JobEvent(epoch, 1, sched.Start{})
-	p.Settle(epoch)
+	settleAll(p)
 	for i := range subtasks / 10 {
 		p.SlotEvent(epoch, slotmgr.Granted{Agent: cluster.AgentID(fmt.Sprint("a", i))})
 	}
 	for i := range subtasks / 10 {
 		p.SlotEvent(epoch, slotmgr.Registered{Agent: cluster.AgentID(fmt.Sprint("a", i)), Slots: 10})
 	}
-	p.Settle(epoch)
+	settleAll(p)
 	p.JobEvent(epoch, 0, sched.Cancel{Reason: "ctrl-C"})
 	stopped := 0
-	for _, e := range p.Settle(epoch) {
+	for _, e := range settleAll(p) {
 		if c, ok := e.Of.(sched.CancelTasks); ok {
 			for _, id := range c.IDs {
 				stopped++
@@ -45,10 +45,19 @@ func TestMassCancel(t *testing.T) {
 			}
 		}
 	}
-	p.Settle(epoch)
+	settleAll(p)
 	first, _ := jobs[0].Sched.State()
 	second, _ := jobs[1].Sched.State()
 	if stopped != subtasks || first != sched.Canceled || second != sched.Running {
 		t.Errorf("%d tasks were told to stop; the jobs are %v and %v, want the first canceled and the second running", stopped, first, second)
 	}
+}
+
+// settleAll settles until there is no more.
+func settleAll(p *plane.Plane) []plane.Effect {
+	out := p.Settle(epoch)
+	for p.More() {
+		out = append(out, p.Settle(epoch)...)
+	}
+	return out
 }

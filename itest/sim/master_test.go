@@ -24,10 +24,7 @@ type master struct {
 }
 
 // told is a report of a task's state.
-type told struct {
-	job int
-	ev  sched.TaskChanged
-}
+type told report
 
 // current reports whether this master is the one that runs.
 func (m *master) current() bool { return m.w.master == m }
@@ -36,7 +33,7 @@ func (m *master) current() bool { return m.w.master == m }
 func (m *master) slotEvent(ev slotmgr.Event) []slotmgr.Effect {
 	effects := m.plane.SlotEvent(m.w.now, ev)
 	switch ev.(type) {
-	case slotmgr.Registered, slotmgr.Granted:
+	case slotmgr.Registered, slotmgr.Granted, slotmgr.PortClosed:
 	default:
 		if m.w.chance(30) {
 			m.plane.SlotEvent(m.w.now, ev)
@@ -56,7 +53,11 @@ func (m *master) perform(e plane.Effect) {
 	switch of := e.Of.(type) {
 	case slotmgr.Accept:
 		w.log("accept %s%s", of.Agent, map[bool]string{true: " back"}[of.Back])
-		m.send(of.Agent, accepted{})
+		if of.Former {
+			w.log("%s is of an earlier attempt", of.Agent)
+			w.adopted++
+		}
+		m.send(of.Agent, accepted{m.attempt})
 	case slotmgr.Refuse:
 		w.log("refuse %s: %s", of.Agent, of.Reason)
 	case slotmgr.Ask:
@@ -75,6 +76,9 @@ func (m *master) perform(e plane.Effect) {
 		w.driver.end(of.Agent, true)
 	case slotmgr.Suspect:
 		w.log("suspect %s: %s", of.Agent, of.Reason)
+		if of.Addr != "" {
+			m.probe(of.Agent)
+		}
 	case slotmgr.Trusted:
 		w.log("trusted %s", of.Agent)
 	case slotmgr.Exclude:
@@ -139,11 +143,15 @@ func (m *master) receive(l *link, msg any) {
 
 func (m *master) onRegister(l *link, reg register) {
 	id := l.agent.id
-	effects := m.slotEvent(slotmgr.Registered{
-		Agent: id, Attempt: reg.attempt, Slots: reg.slots, Addr: string(id) + ":9", Host: l.agent.host,
-	})
+	var tasks []plane.HeldTask
+	for _, t := range reg.tasks {
+		tasks = append(tasks, plane.HeldTask{Job: t.job, TaskChanged: t.ev, Slot: t.slot, Allocation: t.alloc})
+	}
+	effects := m.plane.Register(m.w.now, slotmgr.Registered{
+		Agent: id, Attempt: reg.attempt, Slots: reg.slots, Addr: string(id) + ":9", Host: l.agent.host, Total: m.w.cfg.agents.AgentTotal,
+	}, tasks)
 	for _, e := range effects {
-		switch e := e.(type) {
+		switch e.(type) {
 		case slotmgr.Refuse:
 			l.down(refused{})
 			l.finish()
@@ -155,27 +163,18 @@ func (m *master) onRegister(l *link, reg register) {
 			if l.agent.given {
 				m.w.broken("%s was taken back after it had been given up", id)
 			}
-			if e.Back {
-				m.onReturned(id, reg)
-			}
 		}
-	}
-}
-
-func (m *master) onReturned(id cluster.AgentID, reg register) {
-	for j := range m.plane.Jobs {
-		ev := sched.AgentReturned{Agent: id}
-		for _, t := range reg.tasks {
-			if t.job == j {
-				ev.Tasks = append(ev.Tasks, t.ev)
-			}
-		}
-		m.plane.JobEvent(m.w.now, j, ev)
 	}
 }
 
 // onReport handles the new state of a task, of an agent's own only.
 func (m *master) onReport(id cluster.AgentID, r report) {
+	if era(r.ev.ID) < m.attempt {
+		if r.ev.State.Final() {
+			m.plane.Ended(m.w.now, id, r.job, r.ev.ID)
+		}
+		return
+	}
 	if m.plane.Jobs[r.job].Sched.Execution(r.ev.ID.Vertex, r.ev.ID.Subtask).Slot.Agent != id {
 		return
 	}
@@ -193,6 +192,24 @@ func (m *master) onBroken(l *link) {
 		delete(m.links, l.agent.id)
 		m.slotEvent(slotmgr.SessionBroken{Agent: l.agent.id, Reason: "reset by peer"})
 	}
+}
+
+// probe is what the host of an agent says, whose session broke, to who connects to its exchange.
+func (m *master) probe(id cluster.AgentID) {
+	for try := range 3 {
+		m.w.after(time.Duration(try)*300*time.Millisecond+m.w.delay(latency), func() {
+			if a := m.w.agents[id]; m.current() && !m.w.driver.away && (a.dead || m.w.chance(50)) {
+				m.slotEvent(slotmgr.PortClosed{Agent: id})
+			}
+		})
+	}
+}
+
+// recover tells the master of agents that an earlier attempt has started and that still run.
+func (d *driver) recover(a *agent) {
+	d.w.log("recovered %s", a.id)
+	a.given = false
+	d.master.slotEvent(slotmgr.Recovered{Agent: a.id, Container: cluster.ContainerID(a.id), Host: a.host})
 }
 
 // driver starts agents, as well as its faults let it.
@@ -243,15 +260,16 @@ func (d *driver) grant() {
 	}
 	a := &agent{
 		w: d.w, id: cluster.AgentID(fmt.Sprintf("a%d", len(d.w.order)+1)), host: host,
-		attempt: d.master.attempt, slots: make([]held, d.w.cfg.agents.SlotsPerAgent), tasks: map[key]*task{},
+		attempt: d.master.attempt, size: d.w.cfg.agents.SlotsPerAgent, tasks: map[key]*task{},
 	}
 	d.w.agents[a.id] = a
 	d.w.order = append(d.w.order, a)
 	d.w.log("granted %s on %s", a.id, host)
 	d.master.slotEvent(slotmgr.Granted{Agent: a.id, Container: cluster.ContainerID(a.id), Host: host})
 	if d.w.chance(15) { // the wrong size
-		a.slots = make([]held, 1+d.w.rng.IntN(4))
+		a.size = 1 + d.w.rng.IntN(4)
 	}
+	a.slots = make([]held, a.size)
 	if d.mute || d.w.chance(25) {
 		return
 	}

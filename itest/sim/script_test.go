@@ -23,7 +23,7 @@ import (
 //	checked JOB | cancel JOB | finish JOB
 //	run DURATION           time passes
 //	kill AGENT | preempt AGENT | freeze AGENT | thaw AGENT | cut AGENT | lose AGENT (its messages)
-//	driver [most=N] [surplus=N] [slow=D] [mute] [away] | exit AGENT (the end is told again) | restart (of the master)
+//	driver [most=N] [surplus=N] [slow=D] [mute] [away] | exit AGENT (the end is told again) | restart [forget] (of the master, which forgets its agents)
 //	where                  which tasks are where, by slot
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -130,7 +130,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.w.driver.most, s.w.driver.surplus, s.w.driver.slow, s.w.driver.mute = num(opt["most"]), num(opt["surplus"]), dur(opt["slow"]), d.HasArg("mute")
 		s.w.driver.away = d.HasArg("away")
 	case "restart":
-		s.w.restart()
+		s.w.restart(d.HasArg("forget"))
 	case "where":
 		return s.where()
 	default:

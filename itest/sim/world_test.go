@@ -41,6 +41,7 @@ type world struct {
 	driver   *driver
 	agents   map[cluster.AgentID]*agent
 	order    []*agent
+	adopted  int  // agents of an earlier attempt that a master took over
 	calm     bool // no more faults
 	lines    []string
 	digest   uint64
@@ -88,7 +89,7 @@ func (w *world) boot() {
 	cfg.Attempt = attempt
 	var jobs []plane.Job
 	for i, g := range w.cfg.jobs {
-		s, err := sched.New(sched.Config{Restart: sched.FixedDelay{Times: w.cfg.restarts, Delay: time.Second}, CancelTimeout: 15 * time.Second}, g)
+		s, err := sched.New(sched.Config{FirstAttempt: int(attempt) << eraBits, Restart: sched.FixedDelay{Times: w.cfg.restarts, Delay: time.Second}, CancelTimeout: 15 * time.Second}, g)
 		if err != nil {
 			panic(err)
 		}
@@ -121,6 +122,10 @@ func (w *world) run(d time.Duration) {
 func (w *world) settle() {
 	w.steps++
 	w.master.settle()
+	if w.master.plane.More() { // other events of this moment may come in between
+		w.after(0, func() {})
+		return
+	}
 	w.check()
 	if next := w.master.plane.Next(); !next.IsZero() && (w.wake.IsZero() || next.Before(w.wake)) {
 		if !next.After(w.now) {
