@@ -90,7 +90,7 @@ type kafkaPoint struct {
 // fileSource reads files.
 type fileSource struct {
 	strict.At
-	Path   strict.String `yaml:"path,required" doc:"Path of a file, or a pattern such as /data/*.json."`
+	Path   strict.String `yaml:"path,required" doc:"Path of a file or folder, or a pattern such as /data/*.json; on the hosts of the agents, or in HDFS: hdfs:///data/*.json."`
 	Format sourceFormat  `yaml:"format,required" doc:"Format of a line: json, csv, text or raw."`
 }
 
@@ -239,7 +239,7 @@ type kafkaSink struct {
 // fileSink writes files.
 type fileSink struct {
 	strict.At
-	Path      strict.String `yaml:"path,required" doc:"Folder that gets one file for each subtask."`
+	Path      strict.String `yaml:"path,required" doc:"Folder that gets one file for each subtask; on the hosts of the agents, or in HDFS: hdfs:///data/out."`
 	Format    sinkFormat    `yaml:"format,required" doc:"Format of a line: json, csv, text or raw."`
 	Overwrite strict.Bool   `yaml:"overwrite" doc:"true: files of an earlier run are replaced; without it they are an error."`
 }
