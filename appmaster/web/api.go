@@ -59,6 +59,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "there is no %s %s", r.Method, r.URL.Path)
 	})
+	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /{$}", s.page)
 	mux.HandleFunc("GET /ui/{file}", s.asset)
 	return s.guard(mux)

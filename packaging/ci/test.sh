@@ -23,6 +23,7 @@ group fuzz packaging/ci/fuzz.sh "${FUZZTIME:-20000x}"
 group demo ./bin/heddle demo --duration 8s
 group machine make --no-print-directory machine
 group itest-net make --no-print-directory itest-net
+group itest-web make --no-print-directory itest-web
 group itest-kafka make --no-print-directory itest-kafka
 group itest-yarn make --no-print-directory itest-yarn
 echo "== all groups ok, $(( $(date +%s) - started )) s"

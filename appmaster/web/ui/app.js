@@ -9,12 +9,13 @@ import { vertex } from "./vertex.js";
 import { slots } from "./slots.js";
 import { sources } from "./sources.js";
 import { agents } from "./agents.js";
+import { latency } from "./latency.js";
 import { configuration } from "./configuration.js";
 import { logs } from "./logs.js";
 
 const PAGES = [
   ["overview", "Overview", overview], ["slots", "Slots", slots], ["sources", "Sources", sources],
-  ["agents", "Agents", agents], ["logs", "Logs", logs], ["configuration", "Configuration", configuration],
+  ["agents", "Agents", agents], ["latency", "Latency", latency], ["logs", "Logs", logs], ["configuration", "Configuration", configuration],
 ];
 const OVER = new Set(["finished", "failed", "canceled"]);
 const el = (id) => document.getElementById(id);
@@ -54,6 +55,16 @@ function draw() {
   show(el("main"), found(v, state, arg, draw));
 }
 
+/** recent makes busy and blocked those of the last seconds, where tasks report them: people look at what is. */
+function recent(v) {
+  for (const x of v.vertices) {
+    const known = (x.subtasks ?? []).filter((t) => t.recent && t.recent.busy + t.recent.idle + t.recent.blocked > 0);
+    for (const t of known) [t.busy, t.blocked] = [t.recent.busy, t.recent.blocked];
+    if (!known.length) continue;
+    for (const part of ["busy", "blocked"]) x[part] = known.reduce((n, t) => n + t[part], 0) / known.length;
+  }
+}
+
 function notice(text) {
   el("notice").hidden = !text;
   if (el("notice").textContent !== text) el("notice").textContent = text;
@@ -65,6 +76,7 @@ async function poll() {
     state.session ??= await ask("api/session");
     const v = await ask("api/job");
     for (const list of ["vertices", "edges", "agents", "sources"]) v[list] ??= [];
+    recent(v);
     state.snapshot = v;
     state.failed = 0;
     notice("");

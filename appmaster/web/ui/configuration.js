@@ -4,13 +4,23 @@ import { h } from "./dom.js";
 import { table } from "./parts.js";
 import { ask } from "./app.js";
 
-let options = null, error = null;
+let options = null, error = null, asked = false;
+
+function fetchOnce(draw) {
+  if (asked) return;
+  asked = true;
+  ask("api/configuration").then((o) => (options = o), (e) => (error = e.message)).finally(draw);
+}
+
+/** option is the value of an option, as soon as it is known. */
+export function option(name, draw) {
+  fetchOnce(draw);
+  return options?.find((o) => o.name === name)?.value;
+}
 
 export function configuration(v, state, arg, draw) {
-  if (!options && !error) {
-    ask("api/configuration").then((o) => (options = o), (e) => (error = e.message)).finally(draw);
-    return h("p", { class: "dim" }, "Asking…");
-  }
+  fetchOnce(draw);
+  if (!options && !error) return h("p", { class: "dim" }, "Asking…");
   if (error) return h("p", { class: "bad" }, error);
   const find = (state.open.option ?? "").toLowerCase();
   const rows = options.filter((o) => !find || o.name.includes(find) || o.value.toLowerCase().includes(find));
