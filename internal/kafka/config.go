@@ -35,20 +35,34 @@ type Config struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// TLS says how to encrypt connections. Files hold PEM.
+// TLS says how to encrypt connections. Files hold PEM, save stores, which may be PKCS12 or JKS as well.
 type TLS struct {
 	Enabled    bool
 	CAFile     string // whom to trust; "": what the system trusts
 	CertFile   string // the client's certificate, for mutual TLS
 	KeyFile    string // its key
 	ServerName string // expected in the broker's certificate; "": the host it is dialled by
+
+	Truststore         string // in place of CAFile
+	TruststorePassword Secret
+	Keystore           string // in place of CertFile and KeyFile
+	KeystorePassword   Secret
+	KeyPassword        Secret // "": that of the store
+
+	// What only a properties file of Kafka's can say.
+	trustType, keyType string // of stores; "": as they look
+	caPEM              string // in place of CAFile
+	certPEM, keyPEM    string // in place of CertFile and KeyFile
+	anyName            bool   // the broker's certificate may name any host
 }
 
 // SASL says how to authenticate.
 type SASL struct {
-	Mechanism string // "": none, PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+	Mechanism string // "": none, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI
 	User      string
 	Password  Secret
+	OAuth     OAuth    // of OAUTHBEARER
+	Kerberos  Kerberos // of GSSAPI
 }
 
 // Secret is a value that no log, error or dump shows.
@@ -75,11 +89,32 @@ const (
 	OptSASLMechanism      = "kafka.sasl.mechanism"
 	OptSASLUser           = "kafka.sasl.user"
 	OptSASLPassword       = "kafka.sasl.password"
-	OptSASLPasswordFile   = "kafka.sasl.password-file"
+	OptProperties         = "kafka.properties"
+
+	OptTLSTruststore         = "kafka.tls.truststore"
+	OptTLSTruststorePassword = "kafka.tls.truststore-password"
+	OptTLSKeystore           = "kafka.tls.keystore"
+	OptTLSKeystorePassword   = "kafka.tls.keystore-password"
+	OptTLSKeyPassword        = "kafka.tls.key-password"
+	OptOAuthTokenFile        = "kafka.sasl.oauth.token-file"
+	OptOAuthURL              = "kafka.sasl.oauth.token-url"
+	OptOAuthClientID         = "kafka.sasl.oauth.client-id"
+	OptOAuthClientSecret     = "kafka.sasl.oauth.client-secret"
+	OptOAuthScope            = "kafka.sasl.oauth.scope"
+	OptOAuthCA               = "kafka.sasl.oauth.ca-file"
+	OptKerberosService       = "kafka.sasl.kerberos.service"
+	OptKerberosPrincipal     = "kafka.sasl.kerberos.principal"
+	OptKerberosKeytab        = "kafka.sasl.kerberos.keytab"
+	OptKerberosCache         = "kafka.sasl.kerberos.cache"
+	OptKerberosConf          = "kafka.sasl.kerberos.conf"
 )
 
 // FromOptions makes a Config of the kafka.* options. brokers, where given, stand for kafka.brokers.
 func FromOptions(option func(name string) (string, bool), brokers []string) (Config, error) {
+	option, err := withProperties(option)
+	if err != nil {
+		return Config{}, err
+	}
 	str := func(name string) string {
 		if v, ok := option(name); ok {
 			return strings.TrimSpace(v)
@@ -90,13 +125,19 @@ func FromOptions(option func(name string) (string, bool), brokers []string) (Con
 		Brokers:  brokers,
 		ClientID: str(OptClientID),
 		Rack:     str(OptRack),
-		TLS:      TLS{CAFile: str(OptTLSCA), CertFile: str(OptTLSCert), KeyFile: str(OptTLSKey), ServerName: str(OptTLSServerName)},
-		SASL:     SASL{Mechanism: strings.ToUpper(str(OptSASLMechanism)), User: str(OptSASLUser)},
+		TLS: TLS{CAFile: str(OptTLSCA), CertFile: str(OptTLSCert), KeyFile: str(OptTLSKey), ServerName: str(OptTLSServerName),
+			Truststore: str(OptTLSTruststore), Keystore: str(OptTLSKeystore), trustType: str(propTrustType), keyType: str(propKeyType),
+			caPEM: str(propCertificates), certPEM: str(propChain), keyPEM: str(propKey)},
+		SASL: SASL{Mechanism: strings.ToUpper(str(OptSASLMechanism)), User: str(OptSASLUser),
+			OAuth:    OAuth{TokenFile: str(OptOAuthTokenFile), URL: str(OptOAuthURL), ClientID: str(OptOAuthClientID), Scope: str(OptOAuthScope), CAFile: str(OptOAuthCA)},
+			Kerberos: Kerberos{Service: str(OptKerberosService), Principal: str(OptKerberosPrincipal), Keytab: str(OptKerberosKeytab), Cache: str(OptKerberosCache), Conf: str(OptKerberosConf)}},
+	}
+	if v, ok := option(propIdentification); ok {
+		c.TLS.anyName = v == ""
 	}
 	if len(c.Brokers) == 0 {
 		c.Brokers = SplitList(str(OptBrokers))
 	}
-	var err error
 	if v := str(OptTLSEnabled); v != "" {
 		if c.TLS.Enabled, err = strconv.ParseBool(v); err != nil {
 			return Config{}, fmt.Errorf("%s is %q: want true or false", OptTLSEnabled, v)
@@ -123,18 +164,15 @@ func FromOptions(option func(name string) (string, bool), brokers []string) (Con
 			return Config{}, fmt.Errorf("%s is %q: want a number of records a second, or 0 for no bound", OptRateLimit, v)
 		}
 	}
-	password, ok := option(OptSASLPassword)
-	if !ok {
-		password = ""
-	}
-	if file := str(OptSASLPasswordFile); password == "" && file != "" {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return Config{}, fmt.Errorf("cannot read %s: %w", OptSASLPasswordFile, err)
+	for _, secret := range []struct {
+		to   *Secret
+		name string
+	}{{&c.SASL.Password, OptSASLPassword}, {&c.SASL.OAuth.ClientSecret, OptOAuthClientSecret}, {&c.TLS.TruststorePassword, OptTLSTruststorePassword},
+		{&c.TLS.KeystorePassword, OptTLSKeystorePassword}, {&c.TLS.KeyPassword, OptTLSKeyPassword}} {
+		if *secret.to, err = secretOf(option, secret.name); err != nil {
+			return Config{}, err
 		}
-		password = strings.TrimRight(string(b), "\r\n")
 	}
-	c.SASL.Password = Secret(password)
 	if err := c.validate(); err != nil {
 		return Config{}, err
 	}
@@ -142,6 +180,50 @@ func FromOptions(option func(name string) (string, bool), brokers []string) (Con
 }
 
 const defaultCommitInterval = 5 * time.Second
+
+// defaults are options whose value may be a default: then a properties file goes before it.
+var defaults = map[string]string{OptClientID: "heddle", OptTLSEnabled: "false", OptKerberosService: "kafka"}
+
+// withProperties adds what the file kafka.properties says, where no option says it.
+func withProperties(option func(string) (string, bool)) (func(string) (string, bool), error) {
+	file, _ := option(OptProperties)
+	if file = strings.TrimSpace(file); file == "" {
+		return option, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", OptProperties, err)
+	}
+	props, err := parseProperties(string(b))
+	var more map[string]string
+	if err == nil {
+		more, err = fromProperties(props)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot use %s %s: %w", OptProperties, file, err)
+	}
+	return func(name string) (string, bool) {
+		v, ok := option(name)
+		if p, has := more[name]; has && (!ok || v == "" || v == defaults[name]) {
+			return p, true
+		}
+		return v, ok
+	}, nil
+}
+
+// secretOf returns a secret by its option, or by the file that the option -file names.
+func secretOf(option func(string) (string, bool), name string) (Secret, error) {
+	v, _ := option(name)
+	file, _ := option(name + "-file")
+	if file = strings.TrimSpace(file); v != "" || file == "" {
+		return Secret(v), nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s-file: %w", name, err)
+	}
+	return Secret(strings.TrimRight(string(b), "\r\n")), nil
+}
 
 // SplitList splits a list at commas and drops blanks.
 func SplitList(s string) []string {
@@ -164,11 +246,17 @@ func (c *Config) validate() error {
 		}
 	}
 	t := c.TLS
-	if !t.Enabled && (t.CAFile != "" || t.CertFile != "" || t.KeyFile != "" || t.ServerName != "") {
+	if !t.Enabled && (t.CAFile != "" || t.CertFile != "" || t.KeyFile != "" || t.ServerName != "" || t.Truststore != "" || t.Keystore != "") {
 		return errors.New("kafka.tls.* options are set but TLS is off: set kafka.tls.enabled to true")
 	}
 	if (t.CertFile == "") != (t.KeyFile == "") {
 		return fmt.Errorf("of %s and %s only one is set: a client certificate needs both", OptTLSCert, OptTLSKey)
+	}
+	if t.CAFile != "" && t.Truststore != "" {
+		return fmt.Errorf("both %s and %s are set: want one of them", OptTLSCA, OptTLSTruststore)
+	}
+	if t.CertFile != "" && t.Keystore != "" {
+		return fmt.Errorf("both %s and %s are set: want one of them", OptTLSCert, OptTLSKeystore)
 	}
 	return c.SASL.validate()
 }
@@ -177,18 +265,24 @@ func (s *SASL) validate() error {
 	switch s.Mechanism {
 	case "":
 		if s.User != "" {
-			return fmt.Errorf("%s is set but no mechanism: set %s to PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", OptSASLUser, OptSASLMechanism)
+			return fmt.Errorf("%s is set but no mechanism: set %s to %s", OptSASLUser, OptSASLMechanism, mechanisms)
 		}
 		return nil
 	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
+	case "OAUTHBEARER":
+		return s.OAuth.validate()
+	case "GSSAPI":
+		return s.Kerberos.validate()
 	default:
-		return fmt.Errorf("%s is %q: want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", OptSASLMechanism, s.Mechanism)
+		return fmt.Errorf("%s is %q: want %s", OptSASLMechanism, s.Mechanism, mechanisms)
 	}
 	if s.User == "" || s.Password == "" {
-		return fmt.Errorf("%s is %s but user or password is missing: set %s, and %s or %s", OptSASLMechanism, s.Mechanism, OptSASLUser, OptSASLPassword, OptSASLPasswordFile)
+		return fmt.Errorf("%s is %s but user or password is missing: set %s, and %s or %s-file", OptSASLMechanism, s.Mechanism, OptSASLUser, OptSASLPassword, OptSASLPassword)
 	}
 	return nil
 }
+
+const mechanisms = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI"
 
 func (c Config) withDefaults() Config {
 	or := func(d *time.Duration, def time.Duration) {

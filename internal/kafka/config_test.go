@@ -30,7 +30,7 @@ func TestFromOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := FromOptions(options(OptBrokers, " a:1, b:2 ,", OptClientID, "me", OptUnavailableTimeout, "5s", OptTLSEnabled, "true", OptTLSServerName, "kafka",
-		OptSASLMechanism, "scram-sha-512", OptSASLUser, "u", OptSASLPasswordFile, file), nil)
+		OptSASLMechanism, "scram-sha-512", OptSASLUser, "u", OptSASLPassword+"-file", file), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestFromOptionsErrors(t *testing.T) {
 		"want PLAIN, SCRAM-SHA-256":            {OptBrokers, "a:1", OptSASLMechanism, "KERBEROS"},
 		"user or password is missing":          {OptBrokers, "a:1", OptSASLMechanism, "PLAIN", OptSASLUser, "u"},
 		"is set but no mechanism":              {OptBrokers, "a:1", OptSASLUser, "u"},
-		"cannot read kafka.sasl.password-file": {OptBrokers, "a:1", OptSASLMechanism, "PLAIN", OptSASLUser, "u", OptSASLPasswordFile, "/does/not/exist"},
+		"cannot read kafka.sasl.password-file": {OptBrokers, "a:1", OptSASLMechanism, "PLAIN", OptSASLUser, "u", OptSASLPassword + "-file", "/does/not/exist"},
 	} {
 		if _, err := FromOptions(options(opts...), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q in it", err, want)

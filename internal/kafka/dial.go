@@ -99,6 +99,12 @@ func outOfTime(ctx context.Context) error {
 // hint says what may be wrong in the settings when a fresh connection comes to err.
 func (o *opener) hint(err error) string {
 	if errors.Is(err, sarama.ErrSASLAuthenticationFailed) {
+		switch o.cfg.SASL.Mechanism {
+		case "OAUTHBEARER":
+			return " (the broker refuses the token: check its audience, scope and age)"
+		case "GSSAPI":
+			return fmt.Sprintf(" (principal %q by GSSAPI: check %s and %s)", o.cfg.SASL.Kerberos.Principal, OptKerberosPrincipal, OptKerberosService)
+		}
 		return fmt.Sprintf(" (user %q by %s: check %s and %s)", o.cfg.SASL.User, o.cfg.SASL.Mechanism, OptSASLUser, OptSASLPassword)
 	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {

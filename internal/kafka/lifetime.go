@@ -59,10 +59,11 @@ func (h *handshake) lifetime() (life time.Duration) {
 		in = in[4+size:]
 		// Version 1 ends in the lifetime. (Version 0 has none, and later ones sarama does not speak.)
 		if r.key == saslAuthenticate && r.version == 1 && len(answer) >= 4+2+2+4+8 {
-			life = time.Duration(max(0, int64(binary.BigEndian.Uint64(answer[len(answer)-8:])))) * time.Millisecond
+			ms := int64(binary.BigEndian.Uint64(answer[len(answer)-8:]))
+			life = time.Duration(min(max(0, ms), maxLifetime.Milliseconds())) * time.Millisecond
 		}
 	}
-	return min(life, maxLifetime)
+	return life
 }
 
 // maxLifetime is longer than any connection is kept anyway.

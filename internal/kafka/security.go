@@ -42,6 +42,14 @@ func (c Config) SaramaConfig() (*sarama.Config, error) {
 			s.Net.SASL.SCRAMClientGeneratorFunc = scramClient(sha256.New)
 		case sarama.SASLTypeSCRAMSHA512:
 			s.Net.SASL.SCRAMClientGeneratorFunc = scramClient(sha512.New)
+		case sarama.SASLTypeOAuth:
+			t, err := newTokens(c.SASL.OAuth)
+			if err != nil {
+				return nil, err
+			}
+			s.Net.SASL.TokenProvider = t
+		case sarama.SASLTypeGSSAPI:
+			s.Net.SASL.GSSAPI = c.SASL.Kerberos.sarama()
 		}
 	}
 	if err := s.Validate(); err != nil {
@@ -56,24 +64,81 @@ func (t TLS) load() (*tls.Config, error) {
 		return nil, nil
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", OptTLSCA, err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("cannot use %s %s: it holds no PEM certificate", OptTLSCA, t.CAFile)
-		}
+	if err := t.loadTrust(cfg); err != nil {
+		return nil, err
 	}
-	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("cannot use %s and %s: %w", OptTLSCert, OptTLSKey, err)
+	if err := t.loadKey(cfg); err != nil {
+		return nil, err
+	}
+	if t.anyName {
+		cfg.InsecureSkipVerify = true // the name alone: the chain is verified below
+		cfg.VerifyConnection = func(s tls.ConnectionState) error {
+			opts := x509.VerifyOptions{Roots: cfg.RootCAs, Intermediates: x509.NewCertPool()}
+			for _, c := range s.PeerCertificates[1:] {
+				opts.Intermediates.AddCert(c)
+			}
+			_, err := s.PeerCertificates[0].Verify(opts)
+			return err
 		}
-		cfg.Certificates = []tls.Certificate{pair}
 	}
 	return cfg, nil
+}
+
+// loadTrust reads whom to trust.
+func (t TLS) loadTrust(cfg *tls.Config) (err error) {
+	switch {
+	case t.caPEM != "":
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM([]byte(t.caPEM)) {
+			return fmt.Errorf("cannot use %s: it holds no PEM certificate", propCertificates)
+		}
+	case t.CAFile != "":
+		b, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", OptTLSCA, err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(b) {
+			return fmt.Errorf("cannot use %s %s: it holds no PEM certificate", OptTLSCA, t.CAFile)
+		}
+	case t.Truststore != "":
+		if cfg.RootCAs, err = readTrust(t.Truststore, t.trustType, t.TruststorePassword); err != nil {
+			return fmt.Errorf("cannot use %s %s: %w", OptTLSTruststore, t.Truststore, err)
+		}
+	}
+	return nil
+}
+
+// loadKey reads the client's key and certificate.
+func (t TLS) loadKey(cfg *tls.Config) error {
+	var pair tls.Certificate
+	var err error
+	switch {
+	case t.certPEM != "":
+		if pair, err = pemPair([]byte(t.certPEM), []byte(t.keyPEM)); err != nil {
+			return fmt.Errorf("cannot use %s and %s: %w", propChain, propKey, err)
+		}
+	case t.CertFile != "":
+		chain, err := os.ReadFile(t.CertFile)
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", OptTLSCert, err)
+		}
+		key, err := os.ReadFile(t.KeyFile)
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", OptTLSKey, err)
+		}
+		if pair, err = pemPair(chain, key); err != nil {
+			return fmt.Errorf("cannot use %s and %s: %w", OptTLSCert, OptTLSKey, err)
+		}
+	case t.Keystore != "":
+		if pair, err = readKey(t.Keystore, t.keyType, t.KeystorePassword, t.KeyPassword); err != nil {
+			return fmt.Errorf("cannot use %s %s: %w", OptTLSKeystore, t.Keystore, err)
+		}
+	default:
+		return nil
+	}
+	cfg.Certificates = []tls.Certificate{pair}
+	return nil
 }
 
 // scramClient makes what sarama asks for a conversation.
