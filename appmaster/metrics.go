@@ -70,7 +70,7 @@ func (f *figures) application(s *Snapshot) {
 	f.add("heddle.job.uptime", "s", "Time since the ApplicationMaster began", gauge, s.Time.Sub(s.Started).Seconds())
 	f.add("heddle.job.attempt", "", "Number of the job's present attempt, from 0", gauge, float64(s.Attempt))
 	f.add("heddle.slots.needed", "{slot}", "Slots that the job needs", gauge, float64(s.Slots.Needed))
-	f.add("heddle.slots.total", "{slot}", "Slots of the agents that are there", gauge, float64(s.Slots.Total))
+	f.add("heddle.slots.registered", "{slot}", "Slots of the agents that are there", gauge, float64(s.Slots.Total))
 	f.add("heddle.slots.free", "{slot}", "Slots that nobody uses", gauge, float64(s.Slots.Free))
 	f.add("heddle.containers.asked", "{container}", "Agents asked for, less what was withdrawn", gauge, float64(s.Containers.Asked))
 	f.add("heddle.containers.granted", "{container}", "Agents granted", counter, float64(s.Containers.Granted))
@@ -90,8 +90,8 @@ func (f *figures) vertex(s *Snapshot, v *Vertex) {
 			case recordsIn, recordsOut, bytesIn, bytesOut:
 				continue
 			}
-			f.add("heddle.operator.counter", "", "What an operator counts beside records, such as late records; a function of the job may count what it likes",
-				telemetry.Gauge, float64(n), number("heddle.vertex.id", v.ID), label("heddle.operator", o.Name), label("counter", name))
+			f.add("heddle.operator.figure", "", "What an operator counts beside records, such as late records; a function of the job may count what it likes",
+				telemetry.Gauge, float64(n), number("heddle.vertex.id", v.ID), label("heddle.operator", o.Name), label("figure", name))
 		}
 	}
 }
@@ -141,6 +141,23 @@ func (f *figures) source(s *Snapshot, src *Source) {
 		if p.Position >= 0 && p.End >= 0 {
 			f.add("heddle.split.lag", "", "How much of the split is yet to be read", telemetry.Gauge, float64(max(0, p.End-p.Position)), labels...)
 		}
+		for _, c := range []struct {
+			name, unit, help string
+			value            float64
+		}{
+			{"heddle.split.records", "{record}", "Records read", float64(p.Records)},
+			{"heddle.split.io", "By", "Bytes as they came from outside", float64(p.Bytes)},
+			{"heddle.split.fetches", "{fetch}", "Answers that brought something", float64(p.Fetches)},
+			{"heddle.split.fetch.time", "s", "Time from request to answer, of those that brought something", seconds(p.FetchNs)},
+		} {
+			if p.Records > 0 || p.Fetches > 0 {
+				f.add(c.name, c.unit, c.help, telemetry.Counter, c.value, labels...)
+			}
+		}
+		if p.Committed > 0 {
+			f.add("heddle.split.committed", "", "Position that the outside world was last told", telemetry.Gauge, float64(p.Committed), labels...)
+		}
+		f.add("heddle.split.paused", "", "Whether the split waits for others, being ahead in event time", telemetry.Gauge, flag(p.Paused), labels...)
 		f.add("heddle.split.troubled", "", "Whether the split can't be read for now", telemetry.Gauge, flag(p.Trouble != ""), labels...)
 	}
 }
