@@ -11,6 +11,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
+	"google.golang.org/grpc"
 )
 
 // exportInterval is the time between two exports of metrics.
@@ -33,13 +34,13 @@ func (c *Config) meterProvider(ctx context.Context, res *resource.Resource) (*sd
 
 func (c *Config) metricExporter(ctx context.Context) (sdkmetric.Exporter, error) {
 	if c.Protocol == HTTP {
-		opts := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(c.Endpoint + "/v1/metrics")}
+		opts := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(c.Endpoint + "/v1/metrics"), otlpmetrichttp.WithProxy(noProxy)}
 		if c.Headers != nil {
 			opts = append(opts, otlpmetrichttp.WithHeaders(c.Headers))
 		}
 		return otlpmetrichttp.New(ctx, opts...)
 	}
-	opts := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpointURL(c.Endpoint)}
+	opts := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpointURL(c.Endpoint), otlpmetricgrpc.WithDialOption(grpc.WithNoProxy())}
 	if c.Headers != nil {
 		opts = append(opts, otlpmetricgrpc.WithHeaders(c.Headers))
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 )
@@ -94,15 +97,18 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
+// noProxy: what HTTP_PROXY says on a gateway is not for the inside of a cluster.
+func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
+
 func (c *Config) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if c.Protocol == HTTP {
-		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(c.Endpoint + "/v1/traces")}
+		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(c.Endpoint + "/v1/traces"), otlptracehttp.WithProxy(noProxy)}
 		if c.Headers != nil {
 			opts = append(opts, otlptracehttp.WithHeaders(c.Headers))
 		}
 		return otlptracehttp.New(ctx, opts...)
 	}
-	opts := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(c.Endpoint)}
+	opts := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(c.Endpoint), otlptracegrpc.WithDialOption(grpc.WithNoProxy())}
 	if c.Headers != nil {
 		opts = append(opts, otlptracegrpc.WithHeaders(c.Headers))
 	}

@@ -1,0 +1,58 @@
+package conf
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/internal/telemetry"
+)
+
+// metricNames are the names that a full snapshot has for Prometheus.
+func metricNames() map[string]bool {
+	mark := int64(1)
+	s := &appmaster.Snapshot{
+		Vertices: []appmaster.Vertex{{
+			Operators: []appmaster.Operator{{Counters: map[string]int64{"late records": 1}}},
+			Subtasks:  []appmaster.Subtask{{Watermark: &mark, Hops: []appmaster.Hop{{Buckets: telemetry.LatencyOf(nil, 0)}}}}}},
+		Agents:  []appmaster.Agent{{State: "alive", RSS: 1}},
+		Sources: []appmaster.Source{{Splits: []appmaster.Split{{Position: 1, End: 2, Records: 1, Fetches: 1, Committed: 1}}}},
+	}
+	names := map[string]bool{}
+	for _, f := range appmaster.Figures(s) {
+		name := telemetry.PrometheusName(&f)
+		names[name] = true
+		if f.Kind == telemetry.Histogram {
+			names[name+"_bucket"], names[name+"_sum"], names[name+"_count"] = true, true, true
+		}
+	}
+	return names
+}
+
+// The dashboard and the alerts speak of metrics that there are.
+func TestMonitoringFilesNameMetricsThatExist(t *testing.T) {
+	names := metricNames()
+	labels := map[string]bool{"heddle_job_name": true, "heddle_app_id": true, "heddle_vertex_name": true, "heddle_agent": true, "heddle_edge": true, "heddle_source": true}
+	word := regexp.MustCompile(`\bheddle_[a-z_]+`)
+	for _, file := range []string{"monitoring/heddle-dashboard.json", "monitoring/heddle-alerts.yaml"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := word.FindAllString(string(data), -1)
+		if len(used) < 10 {
+			t.Errorf("%s names %d metrics", file, len(used))
+		}
+		for _, name := range used {
+			if !names[name] && !labels[name] {
+				t.Errorf("%s speaks of %s, which there is not", file, name)
+			}
+		}
+		if strings.HasSuffix(file, ".json") && !json.Valid(data) {
+			t.Errorf("%s is not JSON", file)
+		}
+	}
+}
