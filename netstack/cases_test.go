@@ -1,6 +1,7 @@
 package netstack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -316,11 +317,13 @@ func TestBarrierPassesAHotKey(t *testing.T) {
 		}
 		return seg == nil && hot.Queued() > 0
 	})
+	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	for sub := range subs {
 		if sub > 0 {
-			seg := p.TryGet(sub)
-			if seg == nil {
-				t.Fatalf("no segment for subpartition %d", sub)
+			seg, err := p.Get(within, sub)
+			if err != nil {
+				t.Fatalf("no segment for subpartition %d: %v", sub, err)
 			}
 			p.Put(sub, seg, 100)
 		}

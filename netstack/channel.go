@@ -68,6 +68,7 @@ func (g *Gate) receive(ch *channel, h wire.Header, seg *bufpool.Segment, hop *Ho
 	g.borrowLocked(ch)
 	gr := ch.announceLocked()
 	g.queued++
+	g.stack.untaken.Add(1)
 	g.pushLocked(ch, inItem{seg: seg, n: int(h.Length), flags: h.Flags, seq: h.Seq, hop: hop})
 	g.unlockAndWake()
 	gr.send()

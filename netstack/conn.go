@@ -37,8 +37,9 @@ type conn struct {
 
 	written atomic.Uint64 // bytes
 
-	out      batch        // owned by the write loop or, while direct, by who set that
-	arriving *arrivingHop // the read loop's: the trace frame that was the last one, or nil
+	unyielded int          // the read loop's: segments since it last made way
+	out       batch        // owned by the write loop or, while direct, by who set that
+	arriving  *arrivingHop // the read loop's: the trace frame that was the last one, or nil
 
 	// Guarded by mu.
 	mu       sync.Mutex
@@ -53,6 +54,8 @@ type conn struct {
 	channels map[uint32]*channel // if dialed
 	views    map[uint32]*view    // if not
 	lastID   uint32
+
+	admit admission
 
 	wroteDirect time.Duration // since the stack began: when direct was set last
 	peerClock   clockEstimate // of the peer
@@ -72,7 +75,7 @@ type connWatch struct {
 func newConn(s *Stack, nc net.Conn, rd *frameReader, dialed bool, peer string) *conn {
 	c := &conn{
 		stack: s, nc: nc, rd: rd, dialed: dialed, peer: peer, log: s.cfg.Logger.With("peer", peer),
-		wake: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), admit: admission{most: s.admitMost, few: s.admitFew},
 	}
 	if dialed {
 		c.channels = make(map[uint32]*channel)

@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/netstack/credit"
@@ -90,6 +91,10 @@ func (c *conn) stepConsumer() error {
 	return nil
 }
 
+// yieldAfter is how many segments may wait to be taken before the read loop makes way for their consumers, so that these find
+// them in the processor's caches.
+const yieldAfter = 8
+
 // readData reads a data frame's payload into a segment and hands it to its channel. A frame without
 // credit fails the channel before a segment is taken for it: memory stays within what was granted.
 func (c *conn) readData(h wire.Header) error {
@@ -115,6 +120,10 @@ func (c *conn) readData(h wire.Header) error {
 		hop = c.hop(h)
 	}
 	ch.gate.receive(ch, h, seg, hop)
+	if c.unyielded++; c.unyielded >= yieldAfter && c.stack.untaken.Load() >= yieldAfter {
+		c.unyielded = 0
+		runtime.Gosched()
+	}
 	return nil
 }
 

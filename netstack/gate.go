@@ -145,6 +145,7 @@ func (g *Gate) Next() (Item, bool, error) {
 		}
 		if in.seg != nil {
 			g.queued--
+			g.stack.untaken.Add(-1)
 		}
 		end := in.flags&wire.FlagEnd != 0
 		ch.dead = ch.dead || end
@@ -301,6 +302,7 @@ func (g *Gate) Close() error {
 			}
 		}
 	}
+	g.stack.untaken.Add(-int64(g.queued))
 	g.queued = 0
 	if g.spare != nil {
 		segs = append(segs, g.spare)

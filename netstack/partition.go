@@ -54,6 +54,7 @@ type subpartition struct {
 	queue    queue[outItem]
 	view     *view // its consumer, once there
 	segments int   // in queue
+	bytes    int   // of those
 	held     int   // segments that count for it: being filled, queued, being written, with a local consumer
 	priority int   // priority events at the front of queue
 	noted    int   // noted segments in queue
@@ -152,6 +153,11 @@ func (p *Partition) tryGet(sub int) (*bufpool.Segment, error) {
 		return nil, p.err
 	}
 	s := &p.subs[sub]
+	if v := s.view; v != nil && v.conn != nil && v.conn.admit.full(p) {
+		p.waiting = true
+		p.mu.Unlock()
+		return nil, nil
+	}
 	// The first segment of each subpartition is guaranteed: no other can take it. More are floating.
 	if s.held > 0 && (s.held >= p.cap || p.account.Borrow(1) == 0) {
 		p.waiting = true
@@ -208,7 +214,9 @@ func (p *Partition) put(sub int, seg *bufpool.Segment, n int, nt *noted) error {
 	}
 	s.queue.push(outItem{seg: seg, n: int32(n), flags: flags, noted: nt})
 	s.segments++
+	s.bytes += n
 	p.queued++
+	s.recountLocked(s.view)
 	if nt != nil {
 		s.noted++
 		if s.view != nil && s.view.conn != nil {
@@ -327,11 +335,13 @@ func (p *Partition) close(err error, f wire.Fault, release bool) {
 	}
 	p.released = p.released || release
 	var views []*view
+	var room []*Partition
 	var segs []*bufpool.Segment
 	for i := range p.subs {
 		s := &p.subs[i]
 		if s.view != nil && first {
 			s.view.closed = true
+			room = append(room, s.recountLocked(s.view)...)
 			views = append(views, s.view)
 		}
 		segs = p.dropLocked(s, segs)
@@ -339,6 +349,7 @@ func (p *Partition) close(err error, f wire.Fault, release bool) {
 	p.mu.Unlock()
 	p.stack.pool.Put(segs...)
 	p.signal()
+	signalAll(room)
 	for _, v := range views {
 		v.fail(f)
 	}
@@ -364,6 +375,6 @@ func (p *Partition) dropLocked(s *subpartition, segs []*bufpool.Segment) []*bufp
 		p.unholdLocked(s, n)
 	}
 	p.queued -= n
-	s.segments, s.priority, s.noted = 0, 0, 0
+	s.segments, s.bytes, s.priority, s.noted = 0, 0, 0, 0
 	return segs
 }

@@ -49,7 +49,7 @@ func TestIdleChannelsAreSmall(t *testing.T) {
 // TestFairness keeps the producers of many channels on one connection busy: in any stretch each channel gets about the same.
 // One goroutine feeds all, so that it is the exchange that is measured, and not how goroutines are scheduled.
 func TestFairness(t *testing.T) {
-	for _, c := range []struct{ partitions, subs, rounds int }{{50, 1, 200}, {2, 100, 80}, {1, *scaleChannels, 12}} {
+	for _, c := range []struct{ partitions, subs, rounds int }{{50, 1, 200}, {2, 100, 80}, {1, *scaleChannels, 32}} {
 		t.Run(fmt.Sprintf("%d-%d", c.partitions, c.subs), func(t *testing.T) {
 			n := c.partitions * c.subs
 			edit := func(cfg *Config) { cfg.SegmentBytes, cfg.MemorySegments, cfg.MaxPerSubpartition = 1024, 1024+8*n, 3 }
@@ -105,14 +105,14 @@ func TestFairness(t *testing.T) {
 
 // feed keeps every subpartition as full as it may be, none before the others, with payloads of size bytes. w is woken by every partition.
 func feed(ps []*Partition, subs, size int, w waker, stop chan struct{}) {
-	for {
+	for at := 0; ; {
 		got := false
-		for _, p := range ps {
-			for sub := range subs {
-				if seg := p.TryGet(sub); seg != nil {
-					got = p.Put(sub, seg, size) == nil || got
-				}
+		for range len(ps) * subs { // on from where the last round found nothing: a connection has little room at a time
+			p, sub := ps[at/subs], at%subs
+			if seg := p.TryGet(sub); seg != nil {
+				got = p.Put(sub, seg, size) == nil || got
 			}
+			at = (at + 1) % (len(ps) * subs)
 		}
 		if got {
 			continue

@@ -31,10 +31,12 @@ type Stack struct {
 	wg                   sync.WaitGroup // every goroutine of the stack
 	versions             [2]uint16      // of the protocol, oldest and newest
 	features             uint32         // that it always has
+	admitMost, admitFew  int            // for each connection: see admission
 	greeters             chan struct{}  // one slot for each handshake on its way
 	began                time.Time
 	dials                dialPool
 
+	untaken                 atomic.Int64 // segments received and not taken
 	stray                   atomic.Int64 // frames that were unknown or came late, and were ignored
 	spent                   struct{ read, written atomic.Uint64 }
 	plainBytes, packedBytes atomic.Uint64 // of what was put to compression
@@ -67,6 +69,7 @@ func New(cfg Config) (*Stack, error) {
 		cfg: cfg, pool: bufpool.New(cfg.room(), cfg.MemorySegments), listener: l, addr: advertise(cfg.Advertise, l.Addr().String(), hostname),
 		began: time.Now(), sockets: socks, dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
 		versions: [2]uint16{wire.MinVersion, wire.Version}, features: wire.Traces,
+		admitMost: admitMost, admitFew: admitMost / 2,
 		dials:      dialPool{entries: make(map[connKey]*dialEntry)},
 		partitions: make(map[string]*Partition), waiting: make(map[string][]*view),
 		conns: make(map[*conn]struct{}), gates: make(map[*Gate]struct{}),

@@ -29,10 +29,11 @@ type view struct {
 	cancelled bool      // the consumer has left: never attach
 
 	// Guarded by Partition.mu.
-	window credit.Window
-	seq    uint32
-	ready  bool // in a ready list, or being served
-	closed bool // detached: serves nothing more
+	window  credit.Window
+	seq     uint32
+	ready   bool // in a ready list, or being served
+	closed  bool // detached: serves nothing more
+	counted int  // of its bytes, in conn.admit
 }
 
 // readyLocked returns the view of s to notify, once mu is unlocked, if it has become servable; else nil.
@@ -108,6 +109,7 @@ func (p *Partition) attach(v *view) {
 	if s.noted > 0 && v.conn != nil {
 		p.creditedLocked(v, s)
 	}
+	s.recountLocked(v)
 	r := s.readyLocked()
 	p.mu.Unlock()
 	r.notify(false)
@@ -124,10 +126,12 @@ func (p *Partition) addCredit(v *view, n uint32) error {
 		p.mu.Unlock()
 		return err
 	}
-	if s := &p.subs[v.sub]; s.noted > 0 {
+	s := &p.subs[v.sub]
+	if s.noted > 0 {
 		p.creditedLocked(v, s)
 	}
-	r := p.subs[v.sub].readyLocked()
+	s.recountLocked(v)
+	r := s.readyLocked()
 	p.mu.Unlock()
 	r.notify(false)
 	return nil
@@ -142,8 +146,10 @@ func (p *Partition) detach(v *view, lost error) {
 		s = &p.subs[v.sub]
 	}
 	v.closed = true
+	room := s.recountLocked(v)
 	if s == nil || s.view != v || s.gone {
 		p.mu.Unlock()
+		signalAll(room)
 		return
 	}
 	s.view, s.gone = nil, true
@@ -156,6 +162,7 @@ func (p *Partition) detach(v *view, lost error) {
 	p.mu.Unlock()
 	p.stack.pool.Put(segs...)
 	p.signal()
+	signalAll(room)
 }
 
 // take pops the next item for a local consumer, which, if blocked, takes priority events only. more: there are others behind it.
@@ -176,6 +183,7 @@ func (p *Partition) popLocked(s *subpartition) outItem {
 	it := s.queue.pop()
 	if it.seg != nil {
 		s.segments--
+		s.bytes -= int(it.n)
 		p.queued--
 		if it.noted != nil {
 			s.noted--
@@ -205,7 +213,6 @@ const maxTurn = 4
 // more: v has not become unservable, and is to be entered into the ready list again.
 func (p *Partition) fill(v *view, b *batch) (more bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	s := &p.subs[v.sub]
 	for n := 0; n < maxTurn && !b.full() && !v.closed && s.queue.len() > 0; n++ {
 		h := wire.Header{Channel: v.id, Seq: v.seq}
@@ -231,7 +238,11 @@ func (p *Partition) fill(v *view, b *batch) (more bool) {
 		s.told = s.segments
 	}
 	v.ready = v.servableLocked(s)
-	return v.ready
+	more = v.ready
+	room := s.recountLocked(v)
+	p.mu.Unlock()
+	signalAll(room)
+	return more
 }
 
 // written takes back the segments of a batch that was written, or lost with its connection.
