@@ -186,8 +186,8 @@ var defaults = map[string]string{OptClientID: "heddle", OptTLSEnabled: "false", 
 
 // withProperties adds what the file kafka.properties says, where no option says it.
 func withProperties(option func(string) (string, bool)) (func(string) (string, bool), error) {
-	file, _ := option(OptProperties)
-	if file = strings.TrimSpace(file); file == "" {
+	file, ok := option(OptProperties)
+	if file = strings.TrimSpace(file); !ok || file == "" {
 		return option, nil
 	}
 	b, err := os.ReadFile(file)
@@ -213,10 +213,12 @@ func withProperties(option func(string) (string, bool)) (func(string) (string, b
 
 // secretOf returns a secret by its option, or by the file that the option -file names.
 func secretOf(option func(string) (string, bool), name string) (Secret, error) {
-	v, _ := option(name)
-	file, _ := option(name + "-file")
-	if file = strings.TrimSpace(file); v != "" || file == "" {
+	if v, ok := option(name); ok && v != "" {
 		return Secret(v), nil
+	}
+	file, ok := option(name + "-file")
+	if file = strings.TrimSpace(file); !ok || file == "" {
+		return "", nil
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -26,6 +26,8 @@ type taskRuntime struct {
 
 func (r *taskRuntime) Node() *flow.Node                  { return &flow.Node{Name: "test"} }
 func (r *taskRuntime) Subtask() int                      { return 0 }
+func (r *taskRuntime) Now() int64                        { return time.Now().UnixMilli() }
+func (r *taskRuntime) SetTimer(int64)                    {}
 func (r *taskRuntime) Logger() *slog.Logger              { return r.log }
 func (r *taskRuntime) Counter(string) *flow.Counter      { return new(flow.Counter) }
 func (r *taskRuntime) Option(name string) (string, bool) { return r.brokers, name == "kafka.brokers" }
