@@ -125,9 +125,20 @@ func (c *cluster) await(ctx context.Context, workers int) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("cluster %s did not come up: see %s", c.name, c.dir)
+			return fmt.Errorf("cluster %s did not come up\n%s", c.name, c.logs())
 		}
 	}
+}
+
+// logs is the end of each process's log.
+func (c *cluster) logs() string {
+	var all strings.Builder
+	names, _ := filepath.Glob(filepath.Join(c.dir, "*.log"))
+	for _, name := range names {
+		b, _ := os.ReadFile(name)
+		fmt.Fprintf(&all, "--- %s\n%s\n", filepath.Base(name), b[max(0, len(b)-3000):])
+	}
+	return all.String()
 }
 
 func (c *cluster) get(path string, to any) error {
@@ -187,8 +198,7 @@ func (c *cluster) run(ctx context.Context, j flinkJob) (flinkResult, error) {
 	if err != nil {
 		cmd.Process.Kill()
 		cmd.Wait()
-		log, _ := os.ReadFile(filepath.Join(c.dir, "client.log"))
-		return res, fmt.Errorf("%w\n%s", err, log[max(0, len(log)-2000):])
+		return res, fmt.Errorf("%w\n%s", err, c.logs())
 	}
 	return res, cmd.Wait()
 }
