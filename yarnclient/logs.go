@@ -47,11 +47,12 @@ func (c *Client) ContainerLog(ctx context.Context, node string, id yarnid.Contai
 func logContents(s string) string {
 	const begin, end = "LogContents:\n", "\nEnd of LogType:"
 	if _, after, ok := strings.Cut(s, begin); ok {
-		s = after
+		s = "\n" + after // which an empty log does not end with
 		// The log may hold the same words; the frame's are the last.
 		if i := strings.LastIndex(s, end); i >= 0 {
 			s = s[:i+1]
 		}
+		s = s[1:]
 	}
 	return s
 }

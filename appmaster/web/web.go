@@ -67,6 +67,8 @@ type Server struct {
 	http  *http.Server
 	wg    sync.WaitGroup // the serving goroutine
 
+	attached attachment
+
 	// Set by Start, before it serves.
 	view appmaster.View
 }
@@ -82,7 +84,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Owner == nil {
 		cfg.Owner = ownerOf
 	}
-	s := &Server{cfg: cfg, token: sha256.Sum256([]byte(cfg.Token))}
+	s := &Server{attached: attachment{saw: make(chan struct{})}, cfg: cfg, token: sha256.Sum256([]byte(cfg.Token))}
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -125,6 +127,7 @@ func reachable(addr string) string {
 
 // Close implements appmaster.Front.
 func (s *Server) Close(ctx context.Context) error {
+	s.attached.linger(ctx)
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("cannot end the dashboard in time: %w", err), s.http.Close())
@@ -146,7 +149,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			fail(w, http.StatusUnauthorized, "this needs the application's token (Authorization: Bearer …), or a browser of the same user on the same host")
 			return
 		}
+		state := s.view.Snapshot().State // of what is served, or one before
 		next.ServeHTTP(w, r)
+		s.attached.note(r, state)
 	})
 }
 

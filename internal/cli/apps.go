@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// appState is what is known of an application of this host, running or ended.
+// appState is what is known of an application, running or ended.
 type appState struct {
 	ID       string              `json:"id"`
 	Job      string              `json:"job"`
@@ -22,9 +22,10 @@ type appState struct {
 	Ended    *time.Time          `json:"ended,omitempty"`
 	Agents   int                 `json:"agents"`
 	Web      string              `json:"web,omitempty"`
-	Dir      string              `json:"dir"`
+	Dir      string              `json:"dir,omitempty"` // on this host
 	Cause    *appmaster.Cause    `json:"cause,omitempty"`
 	Waiting  string              `json:"waiting,omitempty"`
+	YARN     *yarnReport         `json:"yarn,omitempty"` // of an application there
 	Snapshot *appmaster.Snapshot `json:"snapshot,omitempty"`
 }
 
@@ -66,14 +67,17 @@ const clock = time.DateTime + " MST"
 func (s *session) listCommand() *cobra.Command {
 	var all, asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the applications of this host", Args: exactArgs(0, ""),
+		Use: "list", Short: "List applications: of this host, or of a cluster", Args: exactArgs(0, ""),
 		Long: "List the applications of this host that run; with --all also those that ended and whose directory was kept: of those that failed,\n" +
-			"were started with --detach or run with --keep, the newest 10.",
-		Example: "  heddle list\n  heddle list --all --json",
+			"were started with --detach or run with --keep, the newest 10. With the target yarn, list the cluster's applications of Heddle.",
+		Example: "  heddle list\n  heddle list --all --json\n  heddle list --target yarn",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := s.load()
 			if err != nil {
 				return err
+			}
+			if c.Text("target") == "yarn" {
+				return s.listYARN(cmd.Context(), all, asJSON)
 			}
 			dir, err := s.stateDir(c)
 			if err != nil {
@@ -126,10 +130,13 @@ func dash(text string) string {
 func (s *session) statusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status [app]", Short: "Show how an application of this host is doing", Args: maxArgs(1), ValidArgsFunction: s.completeApp(true),
-		Long:    "Show the state of an application: its vertices with their figures, its agents. Without an id: the newest that runs.",
-		Example: "  heddle status\n  heddle status heddle-1767225600-1a2b3c4d --json",
+		Use: "status [app]", Short: "Show how an application is doing", Args: maxArgs(1), ValidArgsFunction: s.completeApp(true),
+		Long:    "Show the state of an application: its vertices with their figures, its agents. Without an id: the newest that runs on this host.",
+		Example: "  heddle status\n  heddle status heddle-1767225600-1a2b3c4d --json\n  heddle status application_1767225600000_0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if id, ok := onYARN(args); ok {
+				return s.statusYARN(cmd.Context(), id, asJSON)
+			}
 			app, err := s.appArg(args)
 			if err != nil {
 				return err
@@ -167,7 +174,11 @@ func (s *session) printStatus(st appState) error {
 	if _, err := fmt.Fprint(s.env.Stdout, b.String()); err != nil || st.Snapshot == nil {
 		return err
 	}
-	snap := st.Snapshot
+	return s.printSnapshot(st.Snapshot)
+}
+
+// printSnapshot prints the tables of vertices and agents.
+func (s *session) printSnapshot(snap *appmaster.Snapshot) error {
 	rows := make([][]string, 0, len(snap.Vertices))
 	for _, v := range snap.Vertices {
 		in, rate := recordsIn(v)
@@ -222,12 +233,16 @@ func share(f float64) string { return fmt.Sprintf("%.0f%%", f*100) }
 
 func (s *session) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "cancel [app]", Short: "Cancel the job of an application of this host", Args: maxArgs(1), ValidArgsFunction: s.completeApp(false),
+		Use: "cancel [app]", Short: "Cancel the job of an application", Args: maxArgs(1), ValidArgsFunction: s.completeApp(false),
 		Long: `Cancel the job of an application and wait until it has ended; --timeout bounds the wait (45 s if it is not set).
 Without an id: the only application that runs. The directory of an application that --detach left to itself is kept,
-for its logs and its result but without its secrets; that of one whose client still waits is removed, as with Ctrl-C.`,
-		Example: "  heddle cancel\n  heddle cancel heddle-1767225600-1a2b3c4d",
+for its logs and its result but without its secrets; that of one whose client still waits is removed, as with Ctrl-C.
+An application on YARN whose ApplicationMaster can't be asked is killed.`,
+		Example: "  heddle cancel\n  heddle cancel heddle-1767225600-1a2b3c4d\n  heddle cancel application_1767225600000_0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if id, ok := onYARN(args); ok {
+				return s.cancelYARN(cmd.Context(), id, false)
+			}
 			return s.cancel(cmd.Context(), args)
 		},
 	}

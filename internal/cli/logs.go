@@ -18,12 +18,16 @@ func (s *session) logsCommand() *cobra.Command {
 	var follow bool
 	var lines int
 	cmd := &cobra.Command{
-		Use: "logs [app]", Short: "Print the logs of an application of this host",
-		Long: `Print the logs of the ApplicationMaster and of the agents of an application of this host, each line after
-the process that wrote it. Without an id: the newest that runs.`,
-		Example: "  heddle logs\n  heddle logs heddle-1767225600-1a2b3c4d -n 100\n  heddle logs -f",
+		Use: "logs [app]", Short: "Print the logs of an application",
+		Long: `Print the logs of the ApplicationMaster and of the agents of an application, each line after the process that wrote it.
+Without an id: the newest that runs on this host. Of an application on YARN, those that NodeManagers still have; for those that YARN has
+collected, use yarn logs.`,
+		Example: "  heddle logs\n  heddle logs heddle-1767225600-1a2b3c4d -n 100\n  heddle logs -f\n  heddle logs -f application_1767225600000_0001",
 		Args:    maxArgs(1), ValidArgsFunction: s.completeApp(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if id, ok := onYARN(args); ok {
+				return s.logsYARN(cmd.Context(), id, lines, follow)
+			}
 			app, err := s.appArg(args)
 			if err != nil {
 				return err

@@ -27,6 +27,9 @@ var processStart = time.Now()
 func (t *timings) mark(phase string) { t.markAt(phase, time.Now()) }
 
 func (t *timings) markAt(phase string, at time.Time) {
+	if t == nil {
+		return
+	}
 	for _, m := range t.marks {
 		if m.phase == phase {
 			return

@@ -31,6 +31,8 @@ type follower struct {
 	id    yarnid.Application
 	token string        // of the application's REST API; "": not known, so that only the proxy lets us in
 	every time.Duration // between questions to the ResourceManager about an application that runs
+	// attached says that this process waits for the application's end.
+	attached bool
 
 	direct, proxied *client   // nil: no address yet
 	avoid           time.Time // until when the direct way is not tried
@@ -40,6 +42,12 @@ type follower struct {
 
 func newFollower(h *hadoop, id yarnid.Application, token string) *follower {
 	return &follower{h: h, id: id, token: token, every: 2 * time.Second}
+}
+
+// attach lets the ApplicationMaster know that we wait for the end.
+func (f *follower) attach() *follower {
+	f.attached = true
+	return f
 }
 
 // directTimeout is how long the ApplicationMaster may take to answer until the other way is tried.
@@ -88,13 +96,19 @@ func (f *follower) address(app yarnclient.App) {
 	if f.token != "" && app.AMAddress != "" {
 		f.direct = clientOf(f.id.String(), f.token)
 		f.direct.web = "http://" + app.AMAddress
-		f.direct.query = "?attached"
+		if f.attached {
+			f.direct.query = "?attached"
+		}
 		f.direct.http.Timeout = directTimeout
 	}
 	if u, err := url.Parse(app.TrackingURL); err == nil && u.Host != "" {
 		f.proxied = clientOf(f.id.String(), "")
 		f.proxied.web = strings.TrimSuffix(app.TrackingURL, "/")
-		f.proxied.query = "?" + url.Values{"user.name": {f.h.user}, "proxyapproved": {"true"}}.Encode()
+		q := url.Values{"user.name": {f.h.user}, "proxyapproved": {"true"}}
+		if f.attached {
+			q.Set("attached", "")
+		}
+		f.proxied.query = "?" + q.Encode()
 	}
 }
 

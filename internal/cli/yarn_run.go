@@ -39,7 +39,7 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 	if f.detach {
 		return r.detach()
 	}
-	return r.attend(ctx, newFollower(h, sub.id, sub.sec.Token), c.Duration("timeout"))
+	return r.attend(ctx, newFollower(h, sub.id, sub.sec.Token).attach(), c.Duration("timeout"))
 }
 
 // attended submits, shows what takes a while, and ends with a signal.

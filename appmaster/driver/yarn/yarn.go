@@ -93,7 +93,7 @@ func SecretsOf(file string) (ctl.AgentSecrets, error) {
 	return s, nil
 }
 
-// Driver implements appmaster.Driver and appmaster.Excluder.
+// Driver implements appmaster.Driver, appmaster.Excluder and appmaster.Witness.
 type Driver struct {
 	// Immutable after Start.
 	cfg     Config
@@ -230,6 +230,19 @@ func (d *Driver) want() {
 
 // Exclude implements appmaster.Excluder.
 func (d *Driver) Exclude(hosts []string) { d.session.Blacklist(hosts) }
+
+// Joined implements appmaster.Witness.
+func (d *Driver) Joined(cluster.AgentID) {}
+
+// Parted implements appmaster.Witness. When the application is over, an agent that took its leave is not waited for: what its container's
+// exit status is does not matter any more, and YARN tells of it some heartbeats later only.
+func (d *Driver) Parted(id cluster.AgentID, _ string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.agents[id]; w != nil && d.total == 0 {
+		d.over(w, "it took its leave", false)
+	}
+}
 
 // Return implements appmaster.Driver.
 func (d *Driver) Return(id cluster.AgentID, lost bool) {

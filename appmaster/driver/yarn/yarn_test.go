@@ -30,6 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var _ interface {
 	appmaster.Driver
 	appmaster.Excluder
+	appmaster.Witness
 } = (*Driver)(nil)
 
 func newDriver(t *testing.T, c *yarntest.Cluster, change func(*Config)) *Driver {
