@@ -7,8 +7,10 @@ import (
 	"crypto/sha256"
 
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -352,6 +354,13 @@ func (c *Cluster) Keep(n int) []yarnid.Container {
 		ids = append(ids, id)
 	}
 	return ids
+}
+
+// Held returns the containers that the application has.
+func (c *Cluster) Held() []yarnid.Container {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(c.rm.held), func(a, b yarnid.Container) int { return int(a.Number - b.Number) })
 }
 
 // Figures is what has happened so far.

@@ -234,6 +234,9 @@ func (c *Cluster) finishMaster(m *pb.FinishApplicationMasterRequestProto) (proto
 	done := c.rm.finishes >= c.opt.FinishRounds
 	if done {
 		c.finished = m
+		for id := range c.rm.held { // the ResourceManager ends what is left
+			c.end(id, -107, "Container killed since the application is over")
+		}
 	}
 	return &pb.FinishApplicationMasterResponseProto{IsUnregistered: &done}, nil
 }
