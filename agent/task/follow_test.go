@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ import (
 )
 
 // followed runs a graph over two stacks, with every poll followed, and returns its spans and the reports of its tasks.
-func followed(t *testing.T, g *flow.Graph, splits int) ([]otlptest.Span, []Report) {
+func followed(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config) ([]otlptest.Span, []Report) {
 	t.Helper()
 	collector := otlptest.Start(t)
 	p, err := telemetry.New(t.Context(), telemetry.Config{Service: "test",
@@ -34,7 +35,8 @@ func followed(t *testing.T, g *flow.Graph, splits int) ([]otlptest.Span, []Repor
 	}
 	var stacks [2]*netstack.Stack
 	for i := range stacks {
-		s, err := netstack.New(netstack.Config{Auth: netstack.Auth{Key: make([]byte, netstack.KeySize)}, Identity: fmt.Sprint("agent-", i)})
+		exchange.Auth, exchange.Identity = netstack.Auth{Key: make([]byte, netstack.KeySize)}, fmt.Sprint("agent-", i)
+		s, err := netstack.New(exchange)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +112,7 @@ func TestFollowARecordThroughTwoProcesses(t *testing.T) {
 	sink := &testjob.Sink[string]{}
 	g := job(words(1, 5000), sink, probe{}, probe{})
 	g.Nodes[2].NoChain = true
-	spans, reports := followed(t, g, 1)
+	spans, reports := followed(t, g, 1, netstack.Config{})
 	if n := len(sink.Records()); n != 5000 {
 		t.Fatalf("%d records arrived, want 5000", n)
 	}
@@ -178,7 +180,7 @@ func TestWindowLinksWhatItIsMadeOf(t *testing.T) {
 	s := heddle.FromSource(j, &testjob.Source[string]{Splits: 3, Each: 10, Batch: 1, At: func(split, i int) string { return fmt.Sprint("key-", split) }}).
 		Watermark(heddle.BoundedDelay(0, func(string) time.Time { return time.UnixMilli(1000) }))
 	heddle.ToSink(heddle.Aggregate(heddle.Tumbling(heddle.KeyBy(s, func(w string) string { return w }), time.Minute), heddle.Count[string]()), sink)
-	spans, _ := followed(t, j.Graph(), 3)
+	spans, _ := followed(t, j.Graph(), 3, netstack.Config{})
 	fired := 0
 	for _, s := range spans {
 		if s.Name != "window" {
@@ -197,6 +199,121 @@ func TestWindowLinksWhatItIsMadeOf(t *testing.T) {
 	}
 	if fired != 3 || len(sink.Records()) != 3 {
 		t.Errorf("%d windows show in traces and %d in the sink, want 3 each", fired, len(sink.Records()))
+	}
+}
+
+// phases sums up the phases of all hops in a list of spans.
+func phases(spans []otlptest.Span) map[string]time.Duration {
+	sums := map[string]time.Duration{}
+	for _, s := range spans {
+		if p := s.Attrs["heddle.phase"]; p != "" {
+			sums[p] += length(s)
+		}
+	}
+	return sums
+}
+
+func TestSlowConsumerShowsAsCreditWait(t *testing.T) {
+	sink := &testjob.Sink[string]{}
+	src := words(1, 4000)
+	src.Batch = 20 // so that many are followed
+	g := job(src, sink, probe{}, probe{push: func(p *probe, b flow.Batch[string]) error {
+		time.Sleep(time.Duration(len(b.Recs)) * 50 * time.Microsecond)
+		return p.out.Push(b)
+	}})
+	g.Nodes[2].NoChain = true
+	spans, _ := followed(t, g, 1, netstack.Config{SegmentBytes: 1024, ExclusivePerChannel: 1, FloatingPerGate: -1, MaxPerChannel: 1, MaxPerSubpartition: 4})
+	sums := phases(spans)
+	for phase, d := range sums {
+		if phase != "credit" && d > sums["credit"] {
+			t.Errorf("the phases are %v: %s takes longer than the wait for credit", sums, phase)
+		}
+	}
+	waits := 0
+	for _, s := range spans {
+		if s.Name == "wait for a segment" {
+			waits++
+		}
+	}
+	if sums["credit"] == 0 || waits == 0 {
+		t.Errorf("the phases are %v, and %d records waited for a segment", sums, waits)
+	}
+}
+
+// slowLink is a dialer whose connections carry everything late.
+func slowLink(t *testing.T, delay time.Duration) func(ctx context.Context, addr string) (net.Conn, error) {
+	return func(ctx context.Context, addr string) (net.Conn, error) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		far, err := net.Dial("tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		near, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		mid, err := l.Accept()
+		if err != nil {
+			return nil, err
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { carry(far, mid, delay) })
+		wg.Go(func() { carry(mid, far, delay) })
+		t.Cleanup(wg.Wait)
+		return near, nil
+	}
+}
+
+// carry copies from src to dst, each piece late, until src ends.
+func carry(dst, src net.Conn, delay time.Duration) {
+	type piece struct {
+		at   time.Time
+		data []byte
+	}
+	pieces := make(chan piece, 1<<16)
+	go func() { // ends with src
+		defer close(pieces)
+		for {
+			buf := make([]byte, 4096)
+			n, err := src.Read(buf)
+			if n > 0 {
+				pieces <- piece{time.Now().Add(delay), buf[:n]}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for p := range pieces {
+		time.Sleep(time.Until(p.at))
+		_, _ = dst.Write(p.data) // a peer that is gone shows at src
+	}
+	dst.Close()
+}
+
+func TestSlowLinkShowsAsWireTime(t *testing.T) {
+	const delay = 50 * time.Millisecond
+	sink := &testjob.Sink[string]{}
+	src := words(1, 40)
+	src.Batch, src.Pause = 10, 20*time.Millisecond
+	g := job(src, sink, probe{}, probe{})
+	g.Nodes[2].NoChain = true
+	spans, _ := followed(t, g, 1, netstack.Config{Dial: slowLink(t, delay)})
+	n := 0
+	for _, s := range spans {
+		if s.Attrs["heddle.phase"] == "wire" {
+			n++
+			if d := length(s); d < delay/2 { // the clocks of the two can't be told apart better than that
+				t.Errorf("a record took %v on the wire, whose delay is %v", d, delay)
+			}
+		}
+	}
+	if n == 0 {
+		t.Errorf("no record was followed over the wire; spans: %v", names(spans))
 	}
 }
 
