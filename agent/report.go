@@ -48,6 +48,9 @@ func (a *agent) stats() *ctlpb.AgentStats {
 	p.Rss, p.Goroutines = residentBytes(), int32(runtime.NumGoroutine())
 	p.Connections, p.Channels, p.SegmentsTotal, p.SegmentsUsed = int32(x.Connections), int64(x.Channels), int64(x.SegmentsTotal), int64(x.SegmentsUsed)
 	p.SegmentsFloating, p.ExchangeIn, p.ExchangeOut = int64(x.SegmentsFloating), int64(x.BytesRead), int64(x.BytesSent)
+	p.PlainBytes, p.PackedBytes, p.StrayFrames = int64(x.PlainBytes), int64(x.PackedBytes), x.StrayFrames
+	p.DebloatDelayNs, p.DebloatRoom = int64(x.Delay), int64(x.SmallestRoom)
+	p.SegmentsReserved, p.RequestsWaiting = int64(x.SegmentsReserved), int64(x.Waiting)
 	p.SpansExported, p.SpansDropped = spans.Exported, spans.Dropped+spans.Failed
 	return p
 }

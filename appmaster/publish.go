@@ -233,6 +233,9 @@ func (m *master) agentView(a slotmgr.Agent, tasks map[cluster.SlotID][]string) A
 		out.ExchangeIn, out.ExchangeOut = s.GetExchangeIn(), s.GetExchangeOut()
 		out.Memory, out.MemoryLimit, out.GCs, out.GCPause = s.GetMemory(), s.GetMemoryLimit(), s.GetGcCycles(), seconds(s.GetGcPauseNs())
 		out.CPU, out.SegmentsFloating, out.Channels = seconds(s.GetCpuNs()), s.GetSegmentsFloating(), s.GetChannels()
+		out.SegmentsReserved, out.PlainBytes, out.PackedBytes = s.GetSegmentsReserved(), s.GetPlainBytes(), s.GetPackedBytes()
+		out.DebloatDelay, out.DebloatRoom = seconds(s.GetDebloatDelayNs()), s.GetDebloatRoom()
+		out.RequestsWaiting, out.StrayFrames = s.GetRequestsWaiting(), s.GetStrayFrames()
 		out.SpansExported, out.SpansDropped = s.GetSpansExported(), s.GetSpansDropped()
 	}
 	return out

@@ -185,6 +185,13 @@ type Agent struct {
 	GCPause          float64 `json:"gc_pause"` // seconds in all
 	CPU              float64 `json:"cpu"`      // seconds used
 	SegmentsFloating int64   `json:"segments_floating"`
+	SegmentsReserved int64   `json:"segments_reserved"`       // set aside for inputs and outputs: the credit that is always there
+	PlainBytes       int64   `json:"plain_bytes,omitempty"`   // that compression was tried on
+	PackedBytes      int64   `json:"packed_bytes,omitempty"`  // what was sent of them
+	DebloatDelay     float64 `json:"debloat_delay,omitempty"` // seconds that an input takes for what is in flight to it, the longest
+	DebloatRoom      int64   `json:"debloat_room,omitempty"`  // bytes that a segment is filled with, the least
+	RequestsWaiting  int64   `json:"requests_waiting,omitempty"`
+	StrayFrames      int64   `json:"stray_frames,omitempty"`
 	Channels         int64   `json:"channels"` // of other agents, consumed and served
 	SpansExported    int64   `json:"spans_exported"`
 	SpansDropped     int64   `json:"spans_dropped"`

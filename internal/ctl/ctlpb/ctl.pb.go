@@ -2049,6 +2049,13 @@ type AgentStats struct {
 	SpansDropped     int64                  `protobuf:"varint,26,opt,name=spans_dropped,json=spansDropped,proto3" json:"spans_dropped,omitempty"`             // since the queue was full, or the collector did not take them
 	SegmentsFloating int64                  `protobuf:"varint,27,opt,name=segments_floating,json=segmentsFloating,proto3" json:"segments_floating,omitempty"` // on loan
 	Channels         int64                  `protobuf:"varint,28,opt,name=channels,proto3" json:"channels,omitempty"`                                         // consumed and served, of other agents
+	PlainBytes       int64                  `protobuf:"varint,29,opt,name=plain_bytes,json=plainBytes,proto3" json:"plain_bytes,omitempty"`                   // of payloads that compression was tried on
+	PackedBytes      int64                  `protobuf:"varint,30,opt,name=packed_bytes,json=packedBytes,proto3" json:"packed_bytes,omitempty"`                // what was sent of them
+	DebloatDelayNs   int64                  `protobuf:"varint,31,opt,name=debloat_delay_ns,json=debloatDelayNs,proto3" json:"debloat_delay_ns,omitempty"`     // the longest that what is in flight to a gate takes it, with exchange.debloat-target
+	DebloatRoom      int64                  `protobuf:"varint,32,opt,name=debloat_room,json=debloatRoom,proto3" json:"debloat_room,omitempty"`                // and the least that a segment is filled with
+	SegmentsReserved int64                  `protobuf:"varint,33,opt,name=segments_reserved,json=segmentsReserved,proto3" json:"segments_reserved,omitempty"` // set aside for gates and partitions, exclusive ones among them
+	StrayFrames      int64                  `protobuf:"varint,34,opt,name=stray_frames,json=strayFrames,proto3" json:"stray_frames,omitempty"`                // unknown or late, ignored
+	RequestsWaiting  int64                  `protobuf:"varint,35,opt,name=requests_waiting,json=requestsWaiting,proto3" json:"requests_waiting,omitempty"`    // of consumers, for partitions that are not there yet
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -2198,6 +2205,55 @@ func (x *AgentStats) GetSegmentsFloating() int64 {
 func (x *AgentStats) GetChannels() int64 {
 	if x != nil {
 		return x.Channels
+	}
+	return 0
+}
+
+func (x *AgentStats) GetPlainBytes() int64 {
+	if x != nil {
+		return x.PlainBytes
+	}
+	return 0
+}
+
+func (x *AgentStats) GetPackedBytes() int64 {
+	if x != nil {
+		return x.PackedBytes
+	}
+	return 0
+}
+
+func (x *AgentStats) GetDebloatDelayNs() int64 {
+	if x != nil {
+		return x.DebloatDelayNs
+	}
+	return 0
+}
+
+func (x *AgentStats) GetDebloatRoom() int64 {
+	if x != nil {
+		return x.DebloatRoom
+	}
+	return 0
+}
+
+func (x *AgentStats) GetSegmentsReserved() int64 {
+	if x != nil {
+		return x.SegmentsReserved
+	}
+	return 0
+}
+
+func (x *AgentStats) GetStrayFrames() int64 {
+	if x != nil {
+		return x.StrayFrames
+	}
+	return 0
+}
+
+func (x *AgentStats) GetRequestsWaiting() int64 {
+	if x != nil {
+		return x.RequestsWaiting
 	}
 	return 0
 }
@@ -2372,7 +2428,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\afetches\x18\r \x01(\x03R\afetches\x12\x19\n" +
 	"\bfetch_ns\x18\x0e \x01(\x03R\afetchNs\x12\x14\n" +
 	"\x05empty\x18\x0f \x01(\x03R\x05empty\x12\x1c\n" +
-	"\tcommitted\x18\x10 \x01(\x03R\tcommitted\"\xa8\x04\n" +
+	"\tcommitted\x18\x10 \x01(\x03R\tcommitted\"\xb4\x06\n" +
 	"\n" +
 	"AgentStats\x12\x10\n" +
 	"\x03rss\x18\x01 \x01(\x03R\x03rss\x12\x12\n" +
@@ -2394,7 +2450,15 @@ const file_ctl_proto_rawDesc = "" +
 	"\x0espans_exported\x18\x19 \x01(\x03R\rspansExported\x12#\n" +
 	"\rspans_dropped\x18\x1a \x01(\x03R\fspansDropped\x12+\n" +
 	"\x11segments_floating\x18\x1b \x01(\x03R\x10segmentsFloating\x12\x1a\n" +
-	"\bchannels\x18\x1c \x01(\x03R\bchannels2G\n" +
+	"\bchannels\x18\x1c \x01(\x03R\bchannels\x12\x1f\n" +
+	"\vplain_bytes\x18\x1d \x01(\x03R\n" +
+	"plainBytes\x12!\n" +
+	"\fpacked_bytes\x18\x1e \x01(\x03R\vpackedBytes\x12(\n" +
+	"\x10debloat_delay_ns\x18\x1f \x01(\x03R\x0edebloatDelayNs\x12!\n" +
+	"\fdebloat_room\x18  \x01(\x03R\vdebloatRoom\x12+\n" +
+	"\x11segments_reserved\x18! \x01(\x03R\x10segmentsReserved\x12!\n" +
+	"\fstray_frames\x18\" \x01(\x03R\vstrayFrames\x12)\n" +
+	"\x10requests_waiting\x18# \x01(\x03R\x0frequestsWaiting2G\n" +
 	"\aControl\x12<\n" +
 	"\aSession\x12\x15.heddle.ctl.FromAgent\x1a\x16.heddle.ctl.FromMaster(\x010\x01B4Z2github.com/heddle-stream/heddle/internal/ctl/ctlpbb\x06proto3"
 
