@@ -20,6 +20,7 @@ group lint make --no-print-directory lint
 group unit go test -race -timeout 15m ./...
 group sim make --no-print-directory sim
 group fuzz packaging/ci/fuzz.sh "${FUZZTIME:-20000x}"
+group dist packaging/ci/dist.sh
 group demo ./bin/heddle demo --duration 8s
 group machine make --no-print-directory machine
 group itest-net make --no-print-directory itest-net
