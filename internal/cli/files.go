@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -24,20 +23,17 @@ func registerHDFS(find func() (*hconf.Conf, hdfs.Config, error)) {
 
 // hdfsOfHost is HDFS by the Hadoop configuration of this host.
 func (s *session) hdfsOfHost() (*hconf.Conf, hdfs.Config, error) {
-	getenv := func(name string) (string, bool) {
-		text := s.env.Getenv(name)
-		return text, text != ""
-	}
 	user := s.userOfHadoop()
-	if user == "" {
-		return nil, hdfs.Config{}, errors.New("cannot tell which user of the cluster you are; set HADOOP_USER_NAME")
-	}
-	c, err := hconf.Load(hconf.Options{Env: getenv, User: user, Need: []string{"core-site.xml"}})
+	c, err := hconf.Load(hconf.Options{Env: s.lookup, User: user, Need: []string{"core-site.xml"}})
 	if err != nil {
 		return nil, hdfs.Config{}, fmt.Errorf("%w; it says where HDFS is", err)
 	}
-	byName, err := c.Bool("dfs.client.use.datanode.hostname", false)
-	return c, hdfs.Config{User: user, DatanodeHostname: byName}, err
+	id, err := s.whoami(c, user, nil)
+	if err != nil {
+		return nil, hdfs.Config{}, err
+	}
+	how, err := id.HDFS()
+	return c, how, err
 }
 
 // userOfHadoop is who we are on a cluster that believes it; "" if nothing says so.

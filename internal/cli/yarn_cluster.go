@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
-	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
+	"github.com/heddle-stream/heddle/internal/hadoop/identity"
 	"github.com/heddle-stream/heddle/yarnclient"
 )
 
@@ -24,27 +24,29 @@ type hadoop struct {
 	// Immutable.
 	conf    *hconf.Conf
 	user    string
+	id      *identity.Identity
 	rm      *yarnclient.Access
 	staging string // directory of HDFS; "": in the user's home
 }
 
 // openHadoop reads Hadoop's configuration. It speaks to nobody.
 func (s *session) openHadoop(c *conf.Config) (*hadoop, error) {
-	getenv := func(name string) (string, bool) {
-		text := s.env.Getenv(name)
-		return text, text != ""
-	}
 	h := &hadoop{staging: c.Text("yarn.staging-dir")}
 	var err error
-	if h.user, err = s.hadoopUser(c); err != nil {
-		return nil, err
-	}
-	h.conf, err = hconf.Load(hconf.Options{Dir: c.Text("yarn.conf-dir"), Env: getenv, User: h.user, Need: []string{"core-site.xml", "yarn-site.xml"}})
+	user, noUser := s.hadoopUser(c)
+	h.conf, err = hconf.Load(hconf.Options{Dir: c.Text("yarn.conf-dir"), Env: s.lookup, User: user, Need: []string{"core-site.xml", "yarn-site.xml"}})
 	if err != nil {
 		return nil, precondition(err, "set HADOOP_CONF_DIR, or --yarn.conf-dir, to the folder with the cluster's core-site.xml and yarn-site.xml")
 	}
+	if secure, err := h.conf.Kerberos(); err == nil && !secure && noUser != nil {
+		return nil, noUser // elsewhere the ticket says it
+	}
+	if h.id, err = s.whoami(h.conf, user, c); err != nil {
+		return nil, err
+	}
+	h.user = h.id.User()
 	notice := func(text string) { fmt.Fprintln(s.env.Stderr, "heddle: "+text) }
-	if h.rm, err = resourceManagers(h.conf, h.user, yarnclient.Mode(c.Text("yarn.client")), notice); err != nil {
+	if h.rm, err = resourceManagers(h.conf, h.id, yarnclient.Mode(c.Text("yarn.client")), notice); err != nil {
 		return nil, precondition(err)
 	}
 	return h, nil
@@ -64,14 +66,7 @@ func (s *session) hadoopUser(c *conf.Config) (string, error) {
 }
 
 // resourceManagers makes a client of the cluster's ResourceManagers.
-func resourceManagers(c *hconf.Conf, user string, mode yarnclient.Mode, notice func(string)) (*yarnclient.Access, error) {
-	secure, err := c.Kerberos()
-	if err != nil {
-		return nil, err
-	}
-	if secure {
-		return nil, errors.New("this cluster demands Kerberos (hadoop.security.authentication), which this version of heddle does not speak yet")
-	}
+func resourceManagers(c *hconf.Conf, id *identity.Identity, mode yarnclient.Mode, notice func(string)) (*yarnclient.Access, error) {
 	rms, err := c.RMs()
 	if err != nil {
 		return nil, err
@@ -80,10 +75,11 @@ func resourceManagers(c *hconf.Conf, user string, mode yarnclient.Mode, notice f
 	if err != nil {
 		return nil, err
 	}
-	protection, err := c.Protection()
+	proofs, protection, err := id.RPC()
 	if err != nil {
 		return nil, err
 	}
+	transport, auth := id.REST(nil)
 	var bases, clients []string
 	for _, rm := range rms {
 		clients = append(clients, rm.Client)
@@ -95,15 +91,16 @@ func resourceManagers(c *hconf.Conf, user string, mode yarnclient.Mode, notice f
 	}
 	return yarnclient.Open(yarnclient.Options{
 		Mode: mode, Notice: notice,
-		REST: yarnclient.Config{Bases: bases, Auth: yarnclient.UserName(user), Timeout: 20 * time.Second, Attempts: 5},
-		RPC:  yarnclient.RPCConfig{Addrs: clients, Auth: []hrpc.Authenticator{hrpc.Simple(user)}, Protection: protection, Timeout: 20 * time.Second, Attempts: 5},
+		REST: yarnclient.Config{Bases: bases, Auth: auth, Transport: transport, Timeout: 20 * time.Second, Attempts: 5},
+		RPC:  yarnclient.RPCConfig{Addrs: clients, Auth: proofs, Protection: protection, Timeout: 20 * time.Second, Attempts: 5},
 	})
 }
 
 // hdfs is how to connect to HDFS.
 func (h *hadoop) hdfs() (hdfs.Config, error) {
-	byName, err := h.conf.Bool("dfs.client.use.datanode.hostname", false)
-	return hdfs.Config{User: h.user, Timeout: 20 * time.Second, DatanodeHostname: byName}, err
+	cfg, err := h.id.HDFS()
+	cfg.Timeout = 20 * time.Second
+	return cfg, err
 }
 
 // proxyHosts are those that YARN's web proxy sends from.

@@ -103,6 +103,7 @@ func (f *follower) address(app yarnclient.App) {
 	}
 	if u, err := url.Parse(app.TrackingURL); err == nil && u.Host != "" {
 		f.proxied = clientOf(f.id.String(), "")
+		f.proxied.http.Transport, _ = f.h.id.REST(f.proxied.http.Transport)
 		f.proxied.web = strings.TrimSuffix(app.TrackingURL, "/")
 		q := url.Values{"user.name": {f.h.user}, "proxyapproved": {"true"}}
 		if f.attached {

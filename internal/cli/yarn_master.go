@@ -109,7 +109,11 @@ func (m *yarnMaster) open(path string) error {
 	if m.h.conf, err = hconf.Read(hadoopFile, xml, nil); err != nil {
 		return err
 	}
-	if m.h.rm, err = resourceManagers(m.h.conf, m.h.user, yarnclient.REST, nil); err != nil {
+	if m.h.id, err = containerIdentity(m.h.conf, m.h.user, m.k.creds); err != nil {
+		return err
+	}
+	useHDFS(m.h.conf, m.h.id)
+	if m.h.rm, err = resourceManagers(m.h.conf, m.h.id, yarnclient.REST, nil); err != nil {
 		return err
 	}
 	m.app = &application{dir: appDir{m.files.id, path}, conf: c, sec: sec, log: m.s.logger(c)}
@@ -250,6 +254,10 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 	if err != nil {
 		return nil, err
 	}
+	constraints, err := m.h.conf.String("yarn.resourcemanager.placement-constraints.handler")
+	if err != nil {
+		return nil, err
+	}
 	custom, err := customResources(c.List("agent.resources"))
 	if err != nil {
 		return nil, err
@@ -272,6 +280,7 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 		Master:   amrm.Config{Addrs: scheduler, Token: tokens[0], Host: m.k.host, Port: webPort, TrackingURL: "http://" + pages + "/", Protection: protection, Expiry: expiry},
 		Nodes:    nm.Config{Protection: protection},
 		MemoryMB: c.Bytes("agent.memory") >> 20, VCores: int32(c.Int("agent.cpu")), Custom: custom, Label: c.Text("yarn.node-label"), Spread: c.Text("slot.selection") == "evenly-spread",
+		PerNode: c.Int("yarn.agents-per-node"), Constrain: constraints == "scheduler", Hosts: c.List("yarn.nodes"), Racks: c.List("yarn.racks"), Strict: c.Bool("yarn.strict-locality"),
 		Command: m.launch.Command, Env: env, Resources: resources, Credentials: withoutApp(m.k.creds),
 		Files: m.agentFiles(), Logs: m.lastLogs, Over: over,
 		SizeEnv: func(memoryMB int64, cores int32) map[string]string {
@@ -285,7 +294,7 @@ func withoutApp(c token.Credentials) token.Credentials {
 	out := c
 	out.Secrets = nil
 	for _, s := range c.Secrets {
-		if s.Name != appSecret {
+		if s.Name != appSecret && s.Name != kerberosSecret {
 			out.Secrets = append(out.Secrets, s)
 		}
 	}
@@ -294,7 +303,7 @@ func withoutApp(c token.Credentials) token.Credentials {
 
 // agentFiles are what agents get of the application's files, with their secrets.
 func (m *yarnMaster) agentFiles() map[string]string {
-	files := map[string]string{confFile: m.files.file(confFile)}
+	files := map[string]string{confFile: m.files.file(confFile), hadoopFile: m.files.file(hadoopFile)}
 	if _, err := os.Stat(m.files.file(jobFile)); err == nil {
 		files[jobFile], files[nameFile] = m.files.file(jobFile), m.files.file(nameFile)
 	}
@@ -353,6 +362,15 @@ func (s *session) runYARNAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	hc, err := hconf.Read(hadoopFile, sec.Files[hadoopFile], nil)
+	if err != nil {
+		return err
+	}
+	id, err := containerIdentity(hc, s.env.Getenv("USER"), k.creds)
+	if err != nil {
+		return err
+	}
+	useHDFS(hc, id)
 	memory, _ := strconv.ParseInt(s.env.Getenv(containerVar), 10, 64)
 	cores, _ := strconv.ParseInt(s.env.Getenv(coresVar), 10, 64)
 	ratio, _ := strconv.ParseFloat(s.env.Getenv(vmemVar), 64)

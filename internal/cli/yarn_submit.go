@@ -132,10 +132,15 @@ func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, exe *shi
 	if err != nil {
 		return err
 	}
+	creds, err := sub.h.credentials(ctx, c)
+	if err != nil {
+		return err
+	}
+	creds.Secrets = append(creds.Secrets, token.Secret{Name: appSecret, Value: secret})
 	request := &yarnclient.Submission{
 		ID: app.ID, Name: sub.plan.Name, Type: appType, Queue: c.Text("yarn.queue"), Tags: c.List("yarn.tags"), Priority: c.Int("yarn.priority"),
 		Resource: z.master, Command: command, Env: sub.environment(staged.Resources), Resources: staged.Resources,
-		Credentials: token.Credentials{Secrets: []token.Secret{{Name: appSecret, Value: secret}}},
+		Credentials: creds,
 		ViewACL:     c.Text("yarn.acl-view"), ModifyACL: c.Text("yarn.acl-modify"),
 		MaxAttempts: c.Int("yarn.max-attempts"), FailuresValidity: c.Duration("yarn.attempt-failures-validity"), KeepContainers: c.Bool("yarn.keep-containers"),
 		NodeLabel: c.Text("yarn.node-label"), AMNodeLabel: c.Text("yarn.node-label"), RollingLogs: c.Text("yarn.log-rolling"),
