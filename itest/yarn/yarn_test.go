@@ -424,8 +424,8 @@ func (x *bench) testRun(t *testing.T) {
 	} else if log, err := x.rm.ContainerLog(t.Context(), as[0].Node, am, "stdout", 4096); err != nil || !strings.HasPrefix(log, "time=") || !strings.Contains(log, "msg=registered") {
 		t.Errorf("the master's log: %q, %v", log, err)
 	}
-	if raw, err := x.rm.Activities(t.Context(), app.ID); err != nil || !strings.Contains(string(raw), "appActivities") {
-		t.Errorf("activities: %s, %v", raw, err)
+	if _, err := x.rm.Activities(t.Context(), app.ID); err != nil {
+		t.Errorf("activities: %v", err)
 	}
 	if toks, err := os.ReadFile(filepath.Join(dir, "tokens")); err != nil || strings.Contains(string(toks), "YARN_AM_RM_TOKEN") {
 		t.Errorf("a container got the master's token, or no file at all: %q, %v", toks, err)
