@@ -3,6 +3,7 @@ package flow
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 )
@@ -21,8 +22,31 @@ type decoded[T any] struct {
 
 func (d decoded[T]) Describe() string { return d.MessageSource.Describe() + " " + d.format.Name() }
 
+// Opener is a Format that needs the job's options. What Open returns is used in its place, in one task; ctx ends with that.
+type Opener[T any] interface {
+	Open(ctx context.Context, option func(name string) (string, bool)) (Format[T], error)
+}
+
+// opened returns the format to be used in a task.
+func opened[T any](ctx context.Context, f Format[T], rt Runtime) (Format[T], error) {
+	o, ok := f.(Opener[T])
+	if !ok {
+		return f, nil
+	}
+	open, err := o.Open(ctx, rt.Option)
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up format %s: %w", f.Name(), err)
+	}
+	return open, nil
+}
+
 // NewReader implements Input.
 func (d decoded[T]) NewReader(ctx context.Context, env ReaderEnv) (Reader[T], error) {
+	format, err := opened(ctx, d.format, env.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	d.format = format
 	want := d.format.Fields()
 	if env.Times {
 		want |= FieldTime
@@ -169,6 +193,12 @@ func (r *decodingReader[T]) left(split string, m *Messages, i int, err error) er
 		where = fmt.Sprintf("%s at offset %d", split, m.Offsets[i])
 	}
 	err = fmt.Errorf("cannot decode message of %s as %s: %w", where, r.format.Name(), err)
+	if f, ok := errors.AsType[interface {
+		error
+		Fatal() bool
+	}](err); ok && f.Fatal() {
+		return err // no message is at fault for it
+	}
 	if r.bad.OnError == Fail {
 		return fmt.Errorf("%w; message: %s", err, show(m.Value(i), maxShown))
 	}
@@ -197,6 +227,11 @@ func (e encoded[T]) Describe() string { return e.sink.Describe() + " " + e.forma
 
 // NewWriter implements Output.
 func (e encoded[T]) NewWriter(ctx context.Context, rt Runtime) (SinkWriter[T], error) {
+	format, err := opened(ctx, e.format, rt)
+	if err != nil {
+		return nil, err
+	}
+	e.format = format
 	w, err := e.sink.NewMessageWriter(ctx, rt)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ type kafkaSource struct {
 	Partitions     *strict.Map[partitionList] `yaml:"partitions" one:"topics" doc:"Topics and the partitions of each to read, such as {clicks: [0, 2]}; each must exist."`
 	Exclude        strict.String              `yaml:"exclude" doc:"With pattern: topics whose name matches this are left out."`
 	Brokers        []strict.String            `yaml:"brokers" doc:"host:port of brokers to begin with; by default the option kafka.brokers."`
-	Format         sourceFormat               `yaml:"format,required" doc:"Format of a message's value: json, csv, text or raw."`
+	Format         sourceFormat               `yaml:"format,required" doc:"Format of a message's value: json, csv, text, raw, or, with a schema registry (options schema-registry.*), avro or protobuf."`
 	Start          *kafkaPosition             `yaml:"start" doc:"Where reading begins: earliest (the default), latest, {timestamp: …}, {offsets: {topic: {partition: offset}}} or {committed: group}."`
 	Stop           *kafkaStop                 `yaml:"stop" doc:"Where reading ends: never (the default), latest, {timestamp: …}, {offsets: …} or {committed: group}. A job whose sources all end finishes."`
 	Discovery      strict.Duration            `yaml:"discovery_interval" positive:"" doc:"How often new partitions and topics are looked for; by default the option kafka.discovery-interval."`
@@ -105,7 +105,7 @@ type generator struct {
 // sourceFormat is the format that records are read by.
 type sourceFormat struct {
 	strict.At
-	Name    strict.String        `alt:"scalar" enum:"json|csv|text|raw"`
+	Name    strict.String        `alt:"scalar" enum:"json|csv|text|raw|avro|protobuf"`
 	Options *sourceFormatOptions `alt:"map"`
 }
 

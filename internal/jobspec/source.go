@@ -1,6 +1,8 @@
 package jobspec
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -13,6 +15,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/jobspec/strict"
 	"github.com/heddle-stream/heddle/internal/kafka/batch"
 	"github.com/heddle-stream/heddle/kafkasource"
+	"github.com/heddle-stream/heddle/schemaregistry"
 )
 
 // sourceNode reads records.
@@ -85,6 +88,11 @@ func (n *sourceNode) checkFormat(p *planner, f *sourceFormat, declared []row.Col
 	switch n.format {
 	case "json":
 		n.out.schema = row.Schema{Cols: declared, Rest: declared == nil}
+	case "avro", "protobuf":
+		n.out.schema = row.Schema{Cols: declared, Rest: declared == nil}
+		if n.spec.File != nil {
+			p.doc.Failf(f.Place(), "a file's lines can't be %s: their schemas would be in a registry", n.format)
+		}
 	case "csv":
 		n.checkCSV(p, f, declared)
 	case "text":
@@ -364,7 +372,7 @@ func (n *sourceNode) build(b *builder) {
 	}
 	have := n.out.need.prune(n.out.schema)
 	n.out.have = have
-	s := heddle.From[row.Row](b.job, n.from, n.rowFormat(have, eventCol))
+	s := heddle.From(b.job, n.from, n.messageFormat(have, eventCol))
 	s = n.named(s)
 	if n.out.timed {
 		w := heddle.BoundedDelay[row.Row](n.spec.MaxDelay.Value, nil)
@@ -378,10 +386,41 @@ func (n *sourceNode) build(b *builder) {
 	n.out.rows = s
 }
 
-// rowFormat makes the format of the rows that are needed.
-func (n *sourceNode) rowFormat(have row.Schema, eventCol string) *row.Format {
+// messageFormat makes the format of messages.
+func (n *sourceNode) messageFormat(have row.Schema, eventCol string) heddle.Format[row.Row] {
+	if n.format != "avro" && n.format != "protobuf" {
+		return n.rowFormat(have, eventCol, nil)
+	}
+	none := func([]byte) (map[string]any, error) { return nil, errors.New("the schema registry is not open") }
+	return documents{Format: n.rowFormat(have, eventCol, none), from: schemaregistry.NewDocuments(n.format), build: func(decode documentDecoder) *row.Format {
+		return n.rowFormat(have, eventCol, decode)
+	}}
+}
+
+type documentDecoder = func(value []byte) (map[string]any, error)
+
+// documents is a format whose messages can be decoded once their schemas can be asked for.
+type documents struct {
+	*row.Format
+	from  *schemaregistry.Documents
+	build func(documentDecoder) *row.Format
+}
+
+// Open implements flow.Opener.
+func (d documents) Open(ctx context.Context, option func(string) (string, bool)) (heddle.Format[row.Row], error) {
+	decode, err := d.from.Open(ctx, option)
+	if err != nil {
+		return nil, err
+	}
+	return d.build(decode), nil
+}
+
+// rowFormat makes the format of the rows that are needed. decode is for documents.
+func (n *sourceNode) rowFormat(have row.Schema, eventCol string, decode documentDecoder) *row.Format {
 	var f *row.Format
 	switch n.format {
+	case "avro", "protobuf":
+		f = row.NewDocument(n.format, have, n.zone, decode)
 	case "json":
 		f = row.NewJSON(have, n.zone)
 	case "csv":

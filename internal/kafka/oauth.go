@@ -62,8 +62,8 @@ func newTokens(o OAuth) (*tokens, error) {
 	if o.TokenFile != "" {
 		return t, nil
 	}
-	tr := http.DefaultTransport.(*http.Transport).Clone()
-	tr.DisableKeepAlives = true // asked for now and then: no connection waits for it
+	// It is asked now and then: no connection waits for that.
+	tr := &http.Transport{Proxy: nil, DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second}
 	if o.CAFile != "" {
 		cfg, err := TLS{Enabled: true, CAFile: o.CAFile}.load()
 		if err != nil {

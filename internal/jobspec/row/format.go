@@ -28,9 +28,9 @@ type Format struct {
 	zone   *time.Location // nil: a time without a zone is an error
 	out    *time.Location // of times that are written
 	fields flow.MessageFields
-	meta   []int      // for each column: which of MetaColumns it is, or -1
-	keyCol int        // column that becomes the message's key, -1 none
-	header bool       // the message at offset 0 is a Header
+	meta   []int // for each column: which of MetaColumns it is, or -1
+	keyCol int   // column that becomes the message's key, -1 none
+	header bool  // the message at offset 0 is a Header
 	parse  ParseHeaders
 	event  *eventTime // nil: rows have the messages' times
 
