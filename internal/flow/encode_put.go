@@ -79,6 +79,11 @@ func putLen(b []byte, pos, u, n int) int {
 // putStrings puts as many of recs, all of them strings, as b has room for from pos on. It returns how many, and where they end.
 func putStrings(b []byte, pos int, recs []string) (n, end int) {
 	for i, s := range recs {
+		if at := pos + 1; len(s) < 0x80 && len(s) <= len(b)-at { // as putLen does, inlined
+			b[pos] = byte(len(s))
+			pos = at + copy(b[at:], s)
+			continue
+		}
 		at := putLen(b, pos, len(s), len(s))
 		if at < 0 {
 			return i, pos
@@ -91,6 +96,11 @@ func putStrings(b []byte, pos int, recs []string) (n, end int) {
 // putBytes is putStrings for []byte.
 func putBytes(b []byte, pos int, recs [][]byte) (n, end int) {
 	for i, s := range recs {
+		if at := pos + 1; len(s)-1 < 0x7e && s != nil && len(s) <= len(b)-at {
+			b[pos] = byte(len(s) + 1)
+			pos = at + copy(b[at:], s)
+			continue
+		}
 		at := putLen(b, pos, len(s)+present(s), len(s))
 		if at < 0 {
 			return i, pos
