@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,17 +21,36 @@ import (
 type taskRuntime struct {
 	flow.Runtime
 	brokers string
+	options map[string]string
 	woken   chan struct{}
 	log     *slog.Logger
+
+	mu       sync.Mutex
+	counters map[string]*flow.Counter // guarded by mu
 }
 
-func (r *taskRuntime) Node() *flow.Node                  { return &flow.Node{Name: "test"} }
-func (r *taskRuntime) Subtask() int                      { return 0 }
-func (r *taskRuntime) Now() int64                        { return time.Now().UnixMilli() }
-func (r *taskRuntime) SetTimer(int64)                    {}
-func (r *taskRuntime) Logger() *slog.Logger              { return r.log }
-func (r *taskRuntime) Counter(string) *flow.Counter      { return new(flow.Counter) }
-func (r *taskRuntime) Option(name string) (string, bool) { return r.brokers, name == "kafka.brokers" }
+func (r *taskRuntime) Node() *flow.Node     { return &flow.Node{Name: "test"} }
+func (r *taskRuntime) Subtask() int         { return 0 }
+func (r *taskRuntime) Now() int64           { return time.Now().UnixMilli() }
+func (r *taskRuntime) SetTimer(int64)       {}
+func (r *taskRuntime) Logger() *slog.Logger { return r.log }
+func (r *taskRuntime) Counter(name string) *flow.Counter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counters[name] == nil {
+		r.counters[name] = new(flow.Counter)
+	}
+	return r.counters[name]
+}
+
+func (r *taskRuntime) Option(name string) (string, bool) {
+	if name == "kafka.brokers" {
+		return r.brokers, true
+	}
+	v, ok := r.options[name]
+	return v, ok
+}
+
 func (r *taskRuntime) Wake() {
 	select {
 	case r.woken <- struct{}{}:
@@ -39,7 +59,7 @@ func (r *taskRuntime) Wake() {
 }
 
 func newTask(t *testing.T, k *testbed.Kafka) *taskRuntime {
-	return &taskRuntime{brokers: k.Bootstrap, woken: make(chan struct{}, 1), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return &taskRuntime{brokers: k.Bootstrap, options: map[string]string{}, counters: map[string]*flow.Counter{}, woken: make(chan struct{}, 1), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
 var (

@@ -44,10 +44,28 @@ func StartKafka(t testing.TB, b *Bed) *Kafka {
 // A Bootstrap names one broker alone.
 func StartKafkas(t testing.TB, b *Bed, n int) []*Kafka {
 	t.Helper()
+	return StartKafkasAs(t, b, n, KafkaSetup{})
+}
+
+// KafkaSetup is how a cluster differs from the usual.
+type KafkaSetup struct {
+	Version string                  // "": KafkaVersion
+	Extra   func(broker int) string // lines for the properties of a broker, which are counted from 1; may be nil
+}
+
+// StartKafkasAs is StartKafkas with a setup.
+func StartKafkasAs(t testing.TB, b *Bed, n int, setup KafkaSetup) []*Kafka {
+	t.Helper()
 	Need(t, NeedJava)
+	version, name := setup.Version, "kafka"
+	if version == "" {
+		version = KafkaVersion
+	} else {
+		name += "-" + version
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	lib, err := Jars(ctx, "kafka", "org.apache.kafka:kafka_2.13:"+KafkaVersion, "org.apache.kafka:kafka-tools:"+KafkaVersion)
+	lib, err := Jars(ctx, name, Artifact("org.apache.kafka:kafka_2.13:"+version), Artifact("org.apache.kafka:kafka-tools:"+version))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +88,11 @@ func StartKafkas(t testing.TB, b *Bed, n int) []*Kafka {
 	f := strings.Fields(id)
 	for i, k := range nodes {
 		_, ctl, _ := strings.Cut(voters[i], "@")
-		k.conf = b.File(k.name+"/server.properties", fmt.Sprintf(kafkaConf, i+1, strings.Join(voters, ","), k.Bootstrap, ctl,
-			filepath.Join(b.dir, k.name, "data"), n, min(n, 2)))
+		text := fmt.Sprintf(kafkaConf, i+1, strings.Join(voters, ","), k.Bootstrap, ctl, filepath.Join(b.dir, k.name, "data"), n, min(n, 2))
+		if setup.Extra != nil {
+			text += setup.Extra(i + 1)
+		}
+		k.conf = b.File(k.name+"/server.properties", text)
 		if _, err := k.Tool("", "kafka.tools.StorageTool", "format", "-t", f[len(f)-1], "-c", k.conf); err != nil {
 			t.Fatal(err)
 		}
