@@ -5,7 +5,7 @@ package lint
 // layers from the top down: a package imports only packages of lower layers (and its own subpackages' rules apply to them alone).
 // A pattern ending in /... covers a folder's packages.
 var layers = [][]string{
-	{"cmd/...", "itest/...", "examples/...", "packaging/...", "bench/peers"},
+	{"cmd/...", "itest/...", "examples/...", "packaging/...", "bench/peers", "bench/kafka"},
 	{"run", "heddletest"},
 	{"internal/cli"},
 	{"bench", "conf", "internal/jobspec", "internal/demo"},
