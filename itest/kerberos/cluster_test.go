@@ -82,4 +82,5 @@ func TestCluster(t *testing.T) {
 	t.Run("refusals", x.testRPCRefusals)
 	t.Run("hdfs", x.testHDFS)
 	t.Run("yarn", x.testYARN)
+	t.Run("job", x.testJob)
 }
