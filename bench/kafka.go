@@ -111,6 +111,7 @@ type kafkaRun struct {
 	first          time.Duration
 	began          time.Time
 	woken          chan struct{} // one slot
+	timer          *time.Timer   // nil: none was set yet
 
 	option func(string) (string, bool)
 	log    *slog.Logger
@@ -122,7 +123,6 @@ func (k *kafkaRun) Subtask() int                      { return 0 }
 func (k *kafkaRun) Parallelism() int                  { return 1 }
 func (k *kafkaRun) MaxParallelism() int               { return 1 }
 func (k *kafkaRun) Now() int64                        { return time.Now().UnixMilli() }
-func (k *kafkaRun) SetTimer(int64)                    {}
 func (k *kafkaRun) Counter(string) *flow.Counter      { return new(flow.Counter) }
 func (k *kafkaRun) Option(name string) (string, bool) { return k.option(name) }
 func (k *kafkaRun) Logger() *slog.Logger              { return k.log }
@@ -131,6 +131,16 @@ func (k *kafkaRun) Wake() {
 	select {
 	case k.woken <- struct{}{}:
 	default:
+	}
+}
+
+// SetTimer wakes the reader when the time has come.
+func (k *kafkaRun) SetTimer(at int64) {
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+	if at != flow.MaxTime {
+		k.timer = time.AfterFunc(time.Until(time.UnixMilli(at)), k.Wake)
 	}
 }
 

@@ -24,15 +24,26 @@ type taskRuntime struct {
 	options map[string]string
 	woken   chan struct{}
 	log     *slog.Logger
+	timer   *time.Timer // nil: none was set yet
 
 	mu       sync.Mutex
 	counters map[string]*flow.Counter // guarded by mu
 }
 
-func (r *taskRuntime) Node() *flow.Node     { return &flow.Node{Name: "test"} }
-func (r *taskRuntime) Subtask() int         { return 0 }
-func (r *taskRuntime) Now() int64           { return time.Now().UnixMilli() }
-func (r *taskRuntime) SetTimer(int64)       {}
+func (r *taskRuntime) Node() *flow.Node { return &flow.Node{Name: "test"} }
+func (r *taskRuntime) Subtask() int     { return 0 }
+func (r *taskRuntime) Now() int64       { return time.Now().UnixMilli() }
+
+// SetTimer wakes the task when the time has come.
+func (r *taskRuntime) SetTimer(at int64) {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	if at != flow.MaxTime {
+		r.timer = time.AfterFunc(time.Until(time.UnixMilli(at)), r.Wake)
+	}
+}
+
 func (r *taskRuntime) Logger() *slog.Logger { return r.log }
 func (r *taskRuntime) Counter(name string) *flow.Counter {
 	r.mu.Lock()

@@ -509,7 +509,7 @@ func longPause(l *long) {
 	p := x.r.(flow.Pauser)
 	for n := 1000; n < 16_000; n += 1000 {
 		p.Pause(fmt.Sprintf("pause-%d", n/1000%4), true)
-		p.Pause(fmt.Sprintf("pause-%d", (n/1000+2)%4), false)
+		p.Pause(fmt.Sprintf("pause-%d", (n/1000+3)%4), false)
 		x.until(min(n, len(x.recs)+500))
 	}
 	for i := range 4 {

@@ -51,6 +51,8 @@ func StartKafkas(t testing.TB, b *Bed, n int) []*Kafka {
 type KafkaSetup struct {
 	Version string                  // "": KafkaVersion
 	Extra   func(broker int) string // lines for the properties of a broker, which are counted from 1; may be nil
+	// Listeners are more listeners of each broker, as name:protocol@host:port.
+	Listeners []string
 }
 
 // StartKafkasAs is StartKafkas with a setup.
@@ -89,6 +91,12 @@ func StartKafkasAs(t testing.TB, b *Bed, n int, setup KafkaSetup) []*Kafka {
 	for i, k := range nodes {
 		_, ctl, _ := strings.Cut(voters[i], "@")
 		text := fmt.Sprintf(kafkaConf, i+1, strings.Join(voters, ","), k.Bootstrap, ctl, filepath.Join(b.dir, k.name, "data"), n, min(n, 2))
+		for _, l := range setup.Listeners {
+			name, at, _ := strings.Cut(l, "@")
+			name, protocol, _ := strings.Cut(name, ":")
+			text = strings.Replace(text, "\nadvertised.listeners=", ","+name+"://"+at+"\nadvertised.listeners=", 1)
+			text = strings.Replace(text, "\nlistener.security.protocol.map=", ","+name+"://"+at+"\nlistener.security.protocol.map="+name+":"+protocol+",", 1)
+		}
 		if setup.Extra != nil {
 			text += setup.Extra(i + 1)
 		}
