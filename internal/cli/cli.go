@@ -127,7 +127,7 @@ func (s *session) verbs() []*cobra.Command {
 	verbs := []*cobra.Command{
 		s.runCommand(), s.planCommand(),
 		s.listCommand(), s.statusCommand(), s.topCommand(), s.logsCommand(), s.cancelCommand(), s.killCommand(), s.waitCommand(), s.agentCommand(),
-		s.explainCommand(), s.nodesCommand(), s.queuesCommand(),
+		s.explainCommand(), s.nodesCommand(), s.queuesCommand(), s.gcCommand(),
 		s.configCommand(), s.versionCommand(),
 	}
 	if s.job == nil { // a program that is a job has no use for job files and other jobs
@@ -175,6 +175,9 @@ func (s *session) report(err error) int {
 	}
 	code, hints := exitFailed, []string(nil)
 	if e, ok := errors.AsType[*exitError](err); ok {
+		if e.err == nil {
+			return e.code
+		}
 		code, hints = e.code, e.hints
 	}
 	for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {

@@ -72,7 +72,7 @@ func flagReference(b *bytes.Buffer, c *cobra.Command) {
 		if f.Shorthand != "" {
 			name = "`-" + f.Shorthand + "`, " + name
 		}
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "[]" {
 			usage += " (default " + f.DefValue + ")"
 		}
 		rows = append(rows, fmt.Sprintf("| %s | %s |", name, strings.ReplaceAll(usage, "|", `\|`)))

@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
 
 // Exit codes of every verb.
 const (
@@ -28,14 +32,20 @@ func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesText}
 }
 
-// exitError is an error with the exit code that it stands for and lines that help to mend it.
+// exitError is an error with the exit code that it stands for and lines that help to mend it. One without an error has been told already.
 type exitError struct {
 	code  int
 	err   error
 	hints []string
 }
 
-func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
 func (e *exitError) Unwrap() error { return e.err }
 
 func usage(err error, hints ...string) error        { return &exitError{exitUsage, err, hints} }

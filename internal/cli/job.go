@@ -104,7 +104,12 @@ func (s *session) planCommand() *cobra.Command {
 between them, and the slots it needs. With --agents or --strategy, show also which tasks would share which slots of which agents.
 Nothing is started and nothing outside is asked.`,
 		Example: "  heddle plan" + use + "\n  heddle plan" + use + " --parallelism 4\n  heddle plan" + use + " --agents 5 --strategy evenly-spread\n  heddle plan" + use + " --dot | dot -Tsvg > job.svg",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.job == nil {
+				if ok, err := s.packaged(cmd.Context(), args); ok {
+					return err
+				}
+			}
 			if dot && asJSON {
 				return usage(errors.New("--dot and --json exclude each other"))
 			}

@@ -16,6 +16,7 @@ import (
 // runFlags are the flags of run that are no options.
 type runFlags struct {
 	detach, keep, quiet, timings, json bool
+	ship                               []string // what goes along to YARN
 }
 
 func (s *session) runCommand() *cobra.Command {
@@ -26,12 +27,19 @@ func (s *session) runCommand() *cobra.Command {
 		Long: `Run a job and wait until it ends, showing how it goes. Ctrl-C cancels it and waits for that; a second one
 kills it. With --timeout, the command stops waiting after that time, and the job goes on.
 
+In the place of a job file stands the folder of a Go program that is a job, such as ./myjob: it is built and run, with the same flags.
+
 With the target local, an ApplicationMaster and agents run as processes on this host. Their directory is removed
 when the job has finished or was cancelled; of a job that failed, or that --detach left to itself, it is kept, for its
 logs. --keep keeps it in any case. Of all that ended, the directories of the newest 10 are kept.`,
 		Example: "  heddle run" + use + " --parallelism 4\n  heddle run" + use + " --agents 3 --agent.slots 4 --exchange.tls\n" +
 			"  heddle run" + use + " --detach\n  heddle run" + use + " --target inproc",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.job == nil {
+				if ok, err := s.packaged(cmd.Context(), args); ok {
+					return err
+				}
+			}
 			return s.run(cmd.Context(), args, f)
 		},
 	}
@@ -41,6 +49,7 @@ logs. --keep keeps it in any case. Of all that ended, the directories of the new
 		s.flags = append(s.flags, conf.Flag{Name: "yarn.queue", Text: text, Where: "--queue"})
 		return nil
 	})
+	cmd.Flags().StringArrayVar(&f.ship, "ship", nil, "with target yarn, send along a `file`, folder, archive or hdfs:// URI; it is in the working directory of the ApplicationMaster and of agents, archives and folders unpacked; #name behind it gives it another name; can be repeated")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the application's directory also when the job has finished")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON to standard output when the job has ended, however it did")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
@@ -66,6 +75,9 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 		return usage(errors.New("--json writes to standard output, and so does the job: write to files, or leave --json out"))
 	}
 	times.mark("job loaded")
+	if len(f.ship) > 0 && c.Text("target") != "yarn" {
+		return usage(errors.New("--ship goes with the target yarn: elsewhere, processes run on this host, or where they were started"))
+	}
 	if c.Text("target") == "inproc" {
 		if f.detach {
 			return usage(errors.New("--detach needs processes of their own: it does not go with the target inproc"))

@@ -11,18 +11,23 @@ import (
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/internal/ship"
 	"github.com/heddle-stream/heddle/yarnclient"
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
 
 // runYARN runs the job on a Hadoop cluster.
 func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, text *jobText, f runFlags, times *timings) error {
+	extra, err := ship.ParseExtras(f.ship)
+	if err != nil {
+		return usage(err)
+	}
 	h, err := s.openHadoop(c)
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	sub := &submission{s: s, conf: c, h: h, plan: plan, text: text, times: times}
+	sub := &submission{s: s, conf: c, h: h, plan: plan, text: text, extra: extra, times: times}
 	defer sub.close()
 	p := newProgress(s, plan.Name, plan.Name, f.quiet, times)
 	sub.trace = s.traceSubmission(ctx, c, plan.Name, times)

@@ -181,6 +181,9 @@ func (p Pick) build(ctx context.Context, pkg, flags []string) (*Executable, erro
 		return nil, fmt.Errorf("%w\n%s", err, strings.TrimSpace(text.String()))
 	}
 	f, err := inspect(out)
+	if err != nil {
+		err = fmt.Errorf("what was built cannot be used: %w", err)
+	}
 	if err == nil && f.unfit(p.Platform) != "" {
 		err = fmt.Errorf("what was built cannot be used: %s", f.unfit(p.Platform))
 	}

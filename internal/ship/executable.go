@@ -98,6 +98,8 @@ func inspect(path string) (form, error) {
 		return form{platform: Platform{"windows", "some"}}, nil
 	case bytes.HasSuffix(head, []byte{0xfa, 0xed, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xed, 0xfa}), bytes.Equal(head, []byte{0xca, 0xfe, 0xba, 0xbe}):
 		return form{platform: Platform{"darwin", "some"}}, nil
+	case string(head) == "!<ar":
+		return form{}, fmt.Errorf("cannot use %s: it is a library, not a program: its package is not main", path)
 	case bytes.HasPrefix(head, []byte("#!")):
 		return form{}, fmt.Errorf("cannot send %s to a cluster: it is a script, not a program", path)
 	}
