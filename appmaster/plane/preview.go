@@ -13,8 +13,9 @@ import (
 
 // AgentPreview is an agent as Preview places tasks on it.
 type AgentPreview struct {
-	Agent cluster.AgentID
-	Slots [][]cluster.ExecutionID // by index; a slot without tasks is free
+	Agent    cluster.AgentID
+	Slots    [][]cluster.ExecutionID // by index; a slot without tasks is free
+	Profiles []cluster.Profile       // of those slots, where the job asks for some
 }
 
 // Preview places a job as its ApplicationMaster would if every agent that it asks for came up at once.
@@ -69,9 +70,12 @@ func (p *Plane) preview(g *jobgraph.Graph) []AgentPreview {
 	}
 	var out []AgentPreview
 	for a := range p.Slots.Agents() {
-		x := AgentPreview{Agent: a.ID, Slots: make([][]cluster.ExecutionID, len(a.Slots))}
+		x := AgentPreview{Agent: a.ID, Slots: make([][]cluster.ExecutionID, len(a.Slots)), Profiles: make([]cluster.Profile, len(a.Slots))}
 		for i := range x.Slots {
 			x.Slots[i] = at[cluster.SlotID{Agent: a.ID, Index: i}]
+			if len(g.Profiles) > 0 {
+				x.Profiles[i] = a.Slots[i].Profile
+			}
 		}
 		out = append(out, x)
 	}

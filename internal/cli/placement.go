@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-stream/heddle/appmaster/plane"
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
 )
 
@@ -16,6 +17,9 @@ func (s *session) showPlacement(g *jobgraph.Graph, c *conf.Config, strategy stri
 		if err := c.Set("slot.selection", strategy, conf.FromFlag, "--strategy"); err != nil {
 			return usage(err)
 		}
+	}
+	if err := checkResources(g, c); err != nil {
+		return err
 	}
 	agents, err := plane.Preview(g, agentsConfig(c), slotsConfig(c))
 	if err != nil {
@@ -41,6 +45,9 @@ func drawPlacement(g *jobgraph.Graph, agents []plane.AgentPreview, strategy stri
 		name := string(a.Agent)
 		for i, slot := range a.Slots {
 			var tasks []string
+			if a.Profiles[i] != (cluster.Profile{}) {
+				tasks = append(tasks, "{"+a.Profiles[i].String()+"}")
+			}
 			for _, id := range slot {
 				v := &g.Vertices[id.Vertex]
 				tasks = append(tasks, fmt.Sprintf("%s %d/%d", v.Name, id.Subtask+1, v.Parallelism))

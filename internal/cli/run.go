@@ -84,6 +84,9 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 		}
 		return s.runInProcess(ctx, c, job, plan, f)
 	}
+	if err := checkResources(plan, c); err != nil {
+		return err
+	}
 	if err := enoughAgents(plan, c); err != nil {
 		return err
 	}
@@ -113,6 +116,9 @@ func mostAgents(c *conf.Config) int {
 
 // enoughAgents refuses a job that can't get its slots from as many agents as there may be.
 func enoughAgents(plan *jobgraph.Graph, c *conf.Config) error {
+	if len(plan.Profiles) > 0 {
+		return nil // how many agents it takes depends on how they are cut
+	}
 	slots, most := c.Int("agent.slots"), mostAgents(c)
 	need := (plan.Slots() + slots - 1) / slots
 	if need <= most {

@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
+
+	"github.com/heddle-stream/heddle/appmaster/plane"
 	"github.com/heddle-stream/heddle/appmaster/slotmgr"
 	"github.com/heddle-stream/heddle/appmaster/slotpool"
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
 )
 
 // agentsConfig maps the options on agents and their number.
@@ -23,8 +28,8 @@ func agentsConfig(c *conf.Config) slotmgr.Config {
 		IdleTimeout:      idle,
 		SpareAgents:      c.Int("agents.spare"),
 		MaxSlots:         c.Int("slots.max"),
-		AgentTotal:       cluster.Profile{MilliCPU: milliCPU(c.Int("agent.cpu")), MemoryMB: c.Bytes("agent.memory") >> 20},
-		MaxTotal:         cluster.Profile{MilliCPU: milliCPU(c.Int("agents.max-cpu")), MemoryMB: c.Bytes("agents.max-memory") >> 20},
+		AgentTotal:       cluster.Profile{MilliCPU: milliCPU(c.Int("agent.cpu")), MemoryMB: c.Bytes("agent.memory") >> 20, Custom: cluster.CustomOf(amounts(c, "agent.resources"))},
+		MaxTotal:         cluster.Profile{MilliCPU: milliCPU(c.Int("agents.max-cpu")), MemoryMB: c.Bytes("agents.max-memory") >> 20, Custom: cluster.CustomOf(amounts(c, "agents.max-resources"))},
 		FailureBudget:    c.Int("agents.failures"),
 		FailureWindow:    c.Duration("agents.failure-window"),
 		HostFailures:     c.Int("agents.host-failures"),
@@ -34,6 +39,31 @@ func agentsConfig(c *conf.Config) slotmgr.Config {
 		cfg.RegisterTimeout = -1
 	}
 	return cfg
+}
+
+// amounts are those of an option that names custom resources. checkResources has refused what can't be read.
+func amounts(c *conf.Config, option string) map[string]int64 {
+	m, err := cluster.ParseCustom(strings.Join(c.List(option), ","))
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// checkResources refuses options on custom resources that can't be read, and a job of which a slot fits no agent.
+func checkResources(plan *jobgraph.Graph, c *conf.Config) error {
+	for _, option := range []string{"agent.resources", "agents.max-resources"} {
+		if _, err := cluster.ParseCustom(strings.Join(c.List(option), ",")); err != nil {
+			return usage(fmt.Errorf("option %s: %w", option, err))
+		}
+	}
+	if c.Text("target") == "yarn" {
+		return nil // the size of a container is the cluster's affair too
+	}
+	if err := plane.CheckProfiles(plan, agentsConfig(c).AgentTotal); err != nil {
+		return precondition(err)
+	}
+	return nil
 }
 
 func milliCPU(cores int) int64 { return int64(cores) * 1000 }

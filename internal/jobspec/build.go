@@ -20,6 +20,9 @@ func (b *builder) node(n node) {
 	n.build(b)
 	for _, op := range g.Nodes[from:] {
 		op.Where = b.plan.name + ":" + strconv.Itoa(n.line())
+		if g := n.slotGroup(); g != "" {
+			op.SlotGroup = g
+		}
 		if op.Kind == "apply" {
 			op.Kind, op.Detail = n.does(op.Name)
 		}

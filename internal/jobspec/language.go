@@ -12,15 +12,24 @@ import (
 // jobFile is a whole file.
 type jobFile struct {
 	strict.At
-	Name           strict.String       `yaml:"name,required" doc:"Name of the job, shown to people and in YARN."`
-	Parallelism    strict.Int          `yaml:"parallelism" min:"1" doc:"Subtasks of each operator that sets none itself; by default the option parallelism."`
-	MaxParallelism strict.Int          `yaml:"max_parallelism" min:"1" doc:"Number of key groups: the most the job can be scaled to. By default the option max-parallelism."`
-	Timezone       strict.String       `yaml:"timezone" doc:"IANA name such as Europe/Berlin: where times without a zone are read, days begin, and times are written. By default the option timezone."`
-	Source         *source             `yaml:"source" one:"source" doc:"The job's only source; its stream is called source."`
-	Sources        *strict.Map[source] `yaml:"sources" one:"source" doc:"Several sources by name; steps and sinks refer to them with from."`
-	Steps          []step              `yaml:"steps" doc:"What is done to the records, in order. A step reads the step before it, unless it has from."`
-	Sink           *sink               `yaml:"sink" one:"sink" doc:"The job's only sink; it reads the last step, unless it has from."`
-	Sinks          *strict.Map[sink]   `yaml:"sinks" one:"sink" doc:"Several sinks by name; each says with from what it reads, unless steps send it late records or dead letters."`
+	Name           strict.String          `yaml:"name,required" doc:"Name of the job, shown to people and in YARN."`
+	Parallelism    strict.Int             `yaml:"parallelism" min:"1" doc:"Subtasks of each operator that sets none itself; by default the option parallelism."`
+	MaxParallelism strict.Int             `yaml:"max_parallelism" min:"1" doc:"Number of key groups: the most the job can be scaled to. By default the option max-parallelism."`
+	Timezone       strict.String          `yaml:"timezone" doc:"IANA name such as Europe/Berlin: where times without a zone are read, days begin, and times are written. By default the option timezone."`
+	SlotGroups     *strict.Map[slotGroup] `yaml:"slot_groups" doc:"What each slot of a slot sharing group must have. Sources, steps and sinks name their group with slot_group; default is that of all others."`
+	Source         *source                `yaml:"source" one:"source" doc:"The job's only source; its stream is called source."`
+	Sources        *strict.Map[source]    `yaml:"sources" one:"source" doc:"Several sources by name; steps and sinks refer to them with from."`
+	Steps          []step                 `yaml:"steps" doc:"What is done to the records, in order. A step reads the step before it, unless it has from."`
+	Sink           *sink                  `yaml:"sink" one:"sink" doc:"The job's only sink; it reads the last step, unless it has from."`
+	Sinks          *strict.Map[sink]      `yaml:"sinks" one:"sink" doc:"Several sinks by name; each says with from what it reads, unless steps send it late records or dead letters."`
+}
+
+// slotGroup is what each slot of a slot sharing group must have.
+type slotGroup struct {
+	strict.At
+	CPU       strict.Text             `yaml:"cpu" doc:"Cores, such as 0.5."`
+	Memory    strict.Text             `yaml:"memory" doc:"Memory, such as 512MiB or 2GiB."`
+	Resources *strict.Map[strict.Int] `yaml:"resources" doc:"Amounts of other resources that agents have by the option agent.resources, such as {gpu: 1}."`
 }
 
 // source is where records come from.
@@ -36,6 +45,7 @@ type source struct {
 	OnError     *onError                   `yaml:"on_error" doc:"What becomes of a message that can't be read: fail (the default), skip, or {dead_letter: sink}."`
 	UID         strict.String              `yaml:"uid" doc:"Identity that stays when the job changes; unique in the job."`
 	Parallelism strict.Int                 `yaml:"parallelism" min:"1" doc:"Subtasks that read."`
+	SlotGroup   strict.String              `yaml:"slot_group" doc:"Slot sharing group: its subtasks never share a slot with those of other groups. By default the group default."`
 }
 
 // kafkaSource reads topics.
@@ -162,6 +172,7 @@ type step struct {
 	Name        strict.String `yaml:"name" doc:"Name of the step, for from, plans and metrics."`
 	UID         strict.String `yaml:"uid" doc:"Identity that stays when the job changes; unique in the job."`
 	Parallelism strict.Int    `yaml:"parallelism" min:"1" doc:"Subtasks of the step."`
+	SlotGroup   strict.String `yaml:"slot_group" doc:"Slot sharing group: its subtasks never share a slot with those of other groups. By default that of what it reads."`
 	OnError     *onError      `yaml:"on_error" doc:"What becomes of a record for which an expression fails: fail (the default), skip, or {dead_letter: sink}."`
 }
 
@@ -220,6 +231,7 @@ type sink struct {
 	From        strict.String `yaml:"from" doc:"What the sink reads: a source, a branch of a route, or the name of a step."`
 	UID         strict.String `yaml:"uid" doc:"Identity that stays when the job changes; unique in the job."`
 	Parallelism strict.Int    `yaml:"parallelism" min:"1" doc:"Subtasks that write."`
+	SlotGroup   strict.String `yaml:"slot_group" doc:"Slot sharing group: its subtasks never share a slot with those of other groups. By default that of what it reads."`
 }
 
 // kafkaSink writes to a topic.

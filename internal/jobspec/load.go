@@ -52,6 +52,7 @@ func (p *planner) build() (*heddle.Job, error) {
 	if err := p.doc.Err(); err != nil {
 		return nil, err
 	}
+	p.setSlotGroups(job)
 	return job, nil
 }
 
@@ -60,6 +61,7 @@ func check(name string, data []byte, opts Options) (*planner, error) {
 	p := &planner{name: filepath.Base(name), file: &jobFile{}, streams: map[string]*stream{}, sinks: map[string]*sinkNode{}}
 	p.doc = strict.Decode(name, data, p.file)
 	p.limits(opts)
+	p.checkSlotGroups()
 	if opts.Timezone != "" {
 		var err error
 		if p.zone, err = flow.LoadZone(opts.Timezone); err != nil {

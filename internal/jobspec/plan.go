@@ -106,13 +106,16 @@ type node interface {
 	build(b *builder)
 	// line is where the node is in the file.
 	line() int
+	// slotGroup is the slot sharing group that the file puts it into; "": it says nothing.
+	slotGroup() string
 	// does says what the operator of that name does: its kind in one word, and what else distinguishes it.
 	does(operator string) (kind, detail string)
 }
 
 // planner turns a file into nodes.
 type planner struct {
-	name    string // of the file, for errors
+	groups  []flow.SlotGroup // what slot sharing groups ask for
+	name    string           // of the file, for errors
 	doc     *strict.Document
 	file    *jobFile
 	zone    *time.Location // nil if none is set

@@ -171,6 +171,9 @@ func (c *common) noPolicy(p *planner) {
 // line implements node.
 func (c *common) line() int { return c.spec.Place().Line }
 
+// slotGroup implements node.
+func (c *common) slotGroup() string { return c.spec.SlotGroup.Value }
+
 // does implements node.
 func (c *common) does(operator string) (kind, detail string) {
 	s := c.spec

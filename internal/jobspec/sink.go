@@ -145,6 +145,9 @@ func written(s row.Schema) (names []string) {
 // line implements node.
 func (n *sinkNode) line() int { return n.place.Line }
 
+// slotGroup implements node.
+func (n *sinkNode) slotGroup() string { return n.spec.SlotGroup.Value }
+
 // does implements node.
 func (n *sinkNode) does(string) (kind, detail string) { return "map", "" }
 

@@ -352,6 +352,9 @@ func values(list []strict.String) []string {
 // line implements node.
 func (n *sourceNode) line() int { return n.out.place.Line }
 
+// slotGroup implements node.
+func (n *sourceNode) slotGroup() string { return n.spec.SlotGroup.Value }
+
 // does implements node.
 func (n *sourceNode) does(string) (kind, detail string) { return "map", "" }
 
