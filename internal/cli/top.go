@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/conf"
 	"github.com/spf13/cobra"
 )
 
@@ -19,10 +20,18 @@ func (s *session) topCommand() *cobra.Command {
 		Long: `Watch how an application does: its vertices with their rates and how busy and how blocked they are, its slowest splits and its
 agents, drawn anew every second until the application has ended or Ctrl-C. Without an id: the newest that runs.
 In a pipe, or with --once, the state is printed once.`,
-		Example: "  heddle top\n  heddle top heddle-1767225600-1a2b3c4d --every 5s\n  heddle top --once",
+		Example: "  heddle top\n  heddle top heddle-1767225600-1a2b3c4d --every 5s\n  heddle top --once\n  heddle top application_1767225600000_0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if every < 100*time.Millisecond {
 				return usage(fmt.Errorf("--every %s is less than 100ms", every))
+			}
+			once := once || !s.out.tty
+			if id, ok := onYARN(args); ok {
+				return s.withYARN(func(_ *conf.Config, h *hadoop) error {
+					f := newFollower(h, id, "")
+					defer f.close()
+					return s.top(cmd.Context(), id.String(), f.seen, once, every)
+				})
 			}
 			app, err := s.appArg(args)
 			if err != nil {
@@ -33,12 +42,27 @@ In a pipe, or with --once, the state is printed once.`,
 				return err
 			}
 			defer client.close()
-			return s.top(cmd.Context(), app.id, client.snapshot, once || !s.out.tty, every)
+			return s.top(cmd.Context(), app.id, client.snapshot, once, every)
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "print the state once")
 	cmd.Flags().DurationVar(&every, "every", every, "how often to look")
 	return cmd
+}
+
+// seen is a snapshot, or why there is none: from where the application stands at YARN, while it does not run.
+func (f *follower) seen(ctx context.Context) (*appmaster.Snapshot, error) {
+	s := f.look(ctx)
+	if s.snap == nil && !f.running { // it was not asked before YARN said that it runs
+		if s.report != nil {
+			return nil, fmt.Errorf("its state at YARN is %s", s.report.State)
+		}
+		return nil, s.reportEr
+	}
+	if s.snap == nil && s.snapErr == nil {
+		s.snap, s.snapErr = f.snapshot(ctx)
+	}
+	return s.snap, s.snapErr
 }
 
 // topPatience is how many answers in a row may be missing until the application counts as gone.
