@@ -47,13 +47,17 @@ type explanation struct {
 func (s *session) explainCommand() *cobra.Command {
 	var asJSON, quick bool
 	cmd := &cobra.Command{
-		Use: "explain [app]", Short: "Say why an application on YARN waits, and what helps", Args: maxArgs(1),
-		Long: `Say in words why the containers of an application on YARN, or its ApplicationMaster, are not coming, and what helps: the limits of
+		Use: "explain [app]", Short: "Say why an application waits, and what helps", Args: maxArgs(1), ValidArgsFunction: s.completeApp(true),
+		Long: `Say in words why a job has not got its slots: of an application of this host what its ApplicationMaster says, the newest that
+runs here if none is named. Of an application on YARN, why the containers of an application on YARN, or its ApplicationMaster, are not coming, and what helps: the limits of
 its queue and user, node labels, the size of its containers, nodes that are full or unwell, and what the scheduler itself says.
-Without an id: your newest application of Heddle's that waits or runs. It takes some seconds, for the scheduler to be asked; --quick leaves
+Without an id, and with none on this host: your newest application of Heddle's that waits or runs. It takes some seconds, for the scheduler to be asked; --quick leaves
 that out. It only looks.`,
 		Example: "  heddle explain\n  heddle explain application_1767225600000_0042 --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if done, err := s.explainLocal(cmd.Context(), args, asJSON); done {
+				return err
+			}
 			return s.askYARN(cmd.Context(), func(ctx context.Context, h *hadoop) error {
 				id, err := h.appToExplain(ctx, args)
 				if err != nil {
