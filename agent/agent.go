@@ -243,6 +243,7 @@ func (a *agent) introduction() *ctlpb.Register {
 		AgentId: string(s.AgentID), ContainerId: s.ContainerID, Version: a.cfg.Version,
 		Host: a.cfg.Host, Rack: a.cfg.Rack, ExchangeAddr: a.stack.Addr(), Slots: int32(a.cfg.Slots),
 		MemoryMb: a.cfg.MemoryMB, MilliCpu: a.cfg.MilliCPU, Custom: a.cfg.Custom, Pid: int32(os.Getpid()), Attempt: s.Attempt,
+		StartedMs: a.cfg.Started.UnixMilli(),
 	}
 	if a.cfg.Plan != nil {
 		r.Fingerprint = a.cfg.Plan.Fingerprint

@@ -20,7 +20,7 @@ func (m *master) driverEnv() DriverEnv {
 		Secrets: m.secretsFor,
 		Granted: func(id cluster.AgentID, container cluster.ContainerID, host string) {
 			m.post(func() {
-				m.agents[id] = &agentRecord{container: container, host: host}
+				m.agents[id] = &agentRecord{container: container, host: host, granted: time.Now()}
 				m.dirty = true
 				m.counts.Granted++
 				m.life.granted(id, container, host)
@@ -107,6 +107,12 @@ func (m *master) onRegister(s *session, reg *ctlpb.Register) {
 				a.session.finish() // it broke unnoticed
 			}
 			a.session, a.pid, a.addr = s, int(reg.GetPid()), reg.GetExchangeAddr()
+			if a.joined.IsZero() {
+				a.joined = now
+			}
+			if ms := reg.GetStartedMs(); ms > 0 {
+				a.started = time.UnixMilli(ms)
+			}
 			m.probe(s.agent, a.addr, nil)
 			switch n := plane.Count(len(reg.GetTasks()), "task"); {
 			case e.Back:

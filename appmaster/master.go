@@ -66,6 +66,9 @@ type agentRecord struct {
 	listens   bool   // a connection to it was possible from here
 	stats     *ctlpb.AgentStats
 	exit      *AgentExit // once it has ended
+	granted   time.Time  // when it was; zero: an earlier attempt's
+	started   time.Time  // when its process was, by its own clock; zero: not told
+	joined    time.Time  // when it registered first
 }
 
 // Run runs the application to its end. The job's failure is part of the Result; an error means that it could not be run at all.

@@ -226,7 +226,7 @@ func (m *master) agentView(a slotmgr.Agent, tasks map[cluster.SlotID][]string) A
 	if rec == nil {
 		return out
 	}
-	out.PID = rec.pid
+	out.PID, out.Granted, out.Started, out.Joined = rec.pid, rec.granted, rec.started, rec.joined
 	if s := rec.stats; s != nil {
 		out.RSS, out.Heap, out.Goroutines, out.Connections = s.GetRss(), s.GetHeap(), int(s.GetGoroutines()), int(s.GetConnections())
 		out.Segments, out.SegmentsUse = s.GetSegmentsTotal(), s.GetSegmentsUsed()

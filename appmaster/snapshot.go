@@ -198,6 +198,10 @@ type Agent struct {
 
 	Resources cluster.Profile `json:"resources,omitzero"`
 	Former    bool            `json:"former,omitempty"` // an earlier attempt of the master has started it
+
+	Granted time.Time `json:"granted,omitzero"` // when the driver had got it
+	Started time.Time `json:"started,omitzero"` // when its process was started, by its own host's clock
+	Joined  time.Time `json:"joined,omitzero"`  // when it registered
 }
 
 // Slot is one slot of an agent.

@@ -125,11 +125,11 @@ func (p *progress) show(snap *appmaster.Snapshot, dashboard string) {
 	p.missed = time.Time{}
 	isNew := snap.State != p.state
 	if p.times != nil {
-		p.times.mark("ApplicationMaster up")
+		p.times.markAt("ApplicationMaster started", snap.Started)
 	}
 	if isNew && snap.State == "running" {
 		if p.times != nil {
-			p.times.markAt("agents registered, deployed", snap.Since)
+			p.times.agents(snap)
 		}
 		if !p.silent && !p.table {
 			p.say(fmt.Sprintf("%s: dashboard %s", p.app, dashboard))

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/heddle-stream/heddle/appmaster/plane"
 	"github.com/heddle-stream/heddle/appmaster/slotmgr"
@@ -35,8 +36,13 @@ func agentsConfig(c *conf.Config) slotmgr.Config {
 		HostFailures:     c.Int("agents.host-failures"),
 		HostExclusion:    c.Duration("agents.host-exclusion"),
 	}
-	if byHand(c) && !given(c, "agent.register-timeout") {
-		cfg.RegisterTimeout = -1
+	if !given(c, "agent.register-timeout") {
+		switch c.Text("target") {
+		case "standalone":
+			cfg.RegisterTimeout = -1
+		case "yarn":
+			cfg.RegisterTimeout = yarnRegister
+		}
 	}
 	return cfg
 }
@@ -71,14 +77,26 @@ func milliCPU(cores int) int64 { return int64(cores) * 1000 }
 // slotsConfig maps the options on how the job gets its slots.
 func slotsConfig(c *conf.Config) slotpool.Config {
 	cfg := slotpool.Config{Timeout: c.Duration("slot.request-timeout")}
-	if byHand(c) && !given(c, "slot.request-timeout") {
-		cfg.Timeout = -1
+	if !given(c, "slot.request-timeout") {
+		switch c.Text("target") {
+		case "standalone":
+			cfg.Timeout = -1
+		case "yarn":
+			cfg.Timeout = yarnSlots
+		}
 	}
 	if c.Text("slot.selection") == "evenly-spread" {
 		cfg.Strategy = slotpool.EvenlySpread
 	}
 	return cfg
 }
+
+// How long a cluster may take unless options say it: to bring a program to a node and start it there, and to give containers, for which
+// others may have to end.
+const (
+	yarnRegister = 2 * time.Minute
+	yarnSlots    = 10 * time.Minute
+)
 
 // given reports whether somebody has set an option.
 func given(c *conf.Config, name string) bool {

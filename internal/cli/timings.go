@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
 )
 
 // timings are the phases of a start, each with the moment it was over.
@@ -36,6 +38,26 @@ func (t *timings) markAt(phase string, at time.Time) {
 		}
 	}
 	t.marks = append(t.marks, timing{phase, at})
+}
+
+// agents notes when the agents that a job has got its slots from came, each phase with the last of them, and when all of its tasks ran. Times are by the
+// clocks of those who tell them.
+func (t *timings) agents(snap *appmaster.Snapshot) {
+	last := func(phase string, of func(a *appmaster.Agent) time.Time) {
+		var at time.Time
+		for i := range snap.Agents {
+			if x := of(&snap.Agents[i]); x.After(at) {
+				at = x
+			}
+		}
+		if !at.IsZero() {
+			t.markAt(phase, at)
+		}
+	}
+	last("agents granted", func(a *appmaster.Agent) time.Time { return a.Granted })
+	last("agents started", func(a *appmaster.Agent) time.Time { return a.Started })
+	last("agents registered", func(a *appmaster.Agent) time.Time { return a.Joined })
+	t.markAt("tasks deployed", snap.Since)
 }
 
 // print writes a line a phase: how long it took, and the time since the start.

@@ -132,7 +132,7 @@ func hdfsError(err error) error {
 	case strings.Contains(text, "SafeMode") || strings.Contains(text, "safe mode"):
 		return precondition(err, "the NameNode is in safe mode, as after a restart: wait until it has left it, or ask its administrator; hdfs dfsadmin -safemode get tells")
 	case errors.Is(err, fs.ErrPermission) || strings.Contains(text, "AccessControl"):
-		return precondition(err, "ask for a home directory in HDFS, or set --yarn.staging-dir to a directory that you may write")
+		return precondition(err) // it says what would help
 	case strings.Contains(text, "Quota"):
 		return precondition(err, "a quota of HDFS is used up: remove files, or set --yarn.staging-dir to another directory")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), strings.Contains(text, "cannot connect"), strings.Contains(text, "connection refused"),
@@ -155,6 +155,9 @@ func yarnError(err error) error {
 	}
 	if yarnclient.IsDenied(err) {
 		return precondition(err, "the ResourceManager does not let this user do that")
+	}
+	if api, ok := errors.AsType[*yarnclient.APIError](err); ok && strings.Contains(api.Message, "label") {
+		return precondition(err, "choose another label with --yarn.node-label, or unset it: heddle nodes shows what labels nodes have")
 	}
 	if api, ok := errors.AsType[*yarnclient.APIError](err); ok && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound}, api.Status) {
 		return precondition(err)

@@ -160,7 +160,7 @@ func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, exe *shi
 
 // progress tells how far an upload is.
 func (sub *submission) progress(what string, done, size int64) {
-	if size > 0 {
+	if size > 1<<20 { // less is over at once
 		sub.say(fmt.Sprintf("uploading the %s: %d%% of %.1f MB", what, done*100/size, float64(size)/1e6))
 	}
 }

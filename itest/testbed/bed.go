@@ -132,6 +132,8 @@ type Spec struct {
 	Args []string // without the program
 	Env  []string // beside the test's own
 	Dir  string   // working directory; "": the bed's
+	// UID, unless 0, is the user and group to run as, with umask 027. It needs a test that runs as root.
+	UID uint32
 }
 
 // Process is a started program, in a process group of its own.
@@ -160,7 +162,8 @@ func (b *Bed) Start(s Spec) *Process {
 		p.cmd.Dir = b.dir
 	}
 	p.cmd.Env = append(os.Environ(), s.Env...)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	unprivileged(p.cmd, s.UID)
+	p.cmd.SysProcAttr.Setpgid = true
 	if err := p.cmd.Start(); err != nil {
 		b.t.Fatalf("cannot start %s: %v", s.Name, err)
 	}
@@ -169,6 +172,17 @@ func (b *Bed) Start(s Spec) *Process {
 	b.procs = append(b.procs, p)
 	b.mu.Unlock()
 	return p
+}
+
+// unprivileged makes a command run as a user of no rights, with umask 027; as the test itself for 0.
+func unprivileged(cmd *exec.Cmd, uid uint32) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if uid == 0 {
+		return
+	}
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
+	cmd.Args = append([]string{"sh", "-c", `umask 027; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
 }
 
 // Pid is the process id.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 type HadoopOptions struct {
 	NodeManagers int               // 0: 2
 	OnlyHDFS     bool              // NameNode and DataNode alone
+	Unprivileged bool              // daemons and containers run as a user without rights, with umask 027, if the test is root's
 	HA           bool              // two ResourceManagers, of which one is active, and a ZooKeeper
 	YARN         map[string]string // properties of yarn-site.xml beside the usual
 	HDFS         map[string]string // of hdfs-site.xml
@@ -45,6 +47,7 @@ type Hadoop struct {
 	zk      string // host:port, with HA
 	kdc     *KDC
 	http    http.Client // asks the web services
+	uid     uint32      // of daemons and containers; 0: the test's own
 	daemons map[string]*daemon
 }
 
@@ -82,6 +85,9 @@ func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
 	}
 	h := &Hadoop{bed: b, lib: lib, dir: b.Dir("hadoop"), daemons: map[string]*daemon{}, kdc: opt.KDC, http: http.Client{Timeout: 10 * time.Second}}
 	h.configure(t, opt)
+	if opt.Unprivileged && os.Getuid() == 0 {
+		h.giveAway(t)
+	}
 	if opt.OnlyHDFS {
 		maps.DeleteFunc(h.daemons, func(name string, _ *daemon) bool { return name != NameNode && name != DataNode })
 		h.Nodes = nil
@@ -105,6 +111,42 @@ func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
 	}
 	h.WaitReady()
 	return h
+}
+
+// nobody is the user of that name on every Linux. Java wants one that the host knows.
+const nobody = 65534
+
+// giveAway makes a user without rights the owner of all that the cluster uses, which then runs as that user.
+func (h *Hadoop) giveAway(t testing.TB) {
+	t.Helper()
+	h.uid = nobody
+	lib := h.bed.Dir("hadoop/lib") // the cache may be where only its owner can look
+	jars, err := os.ReadDir(h.lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jars {
+		data, err := os.ReadFile(filepath.Join(h.lib, j.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(lib, j.Name()), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.lib = lib
+	if err := os.Chmod(filepath.Dir(h.dir), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(h.dir, func(p string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(p, nobody, nobody)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // properties is the content of a *-site.xml.
@@ -147,6 +189,7 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 		"yarn.nodemanager.resource.memory.enforced":                                     "false", // its default switches the memory check off
 		"yarn.nodemanager.sleep-delay-before-sigkill.ms":                                "250",
 		"yarn.nodemanager.env-whitelist":                                                "JAVA_HOME,HADOOP_CONF_DIR,PATH,LANG,TZ",
+		"yarn.node-attribute.fs-store.root-dir":                                         "file://" + h.dir + "/attributes", // its default is shared by all clusters of a host
 		"yarn.nodemanager.delete.debug-delay-sec":                                       "0",
 		"yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100.0",
 		"yarn.log-aggregation-enable":                                                   "true", "yarn.nodemanager.remote-app-log-dir": "/app-logs", "yarn.acl.enable": "true", "yarn.admin.acl": "yarn",
@@ -268,6 +311,7 @@ func (h *Hadoop) Tool(user, class string, args ...string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "java", h.java(class, args...)...)
 	cmd.Env = append(os.Environ(), h.env(user)...)
+	unprivileged(cmd, h.uid)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("cannot run %s: %w", class, err)
@@ -279,7 +323,7 @@ func (h *Hadoop) launch(name string) {
 	d := h.daemons[name]
 	d.starts++
 	d.killed = false
-	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: h.java(d.class, d.args...), Env: h.env(d.user)})
+	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: h.java(d.class, d.args...), Env: h.env(d.user), Dir: h.dir, UID: h.uid})
 }
 
 // Daemon returns the process of a daemon.

@@ -2,6 +2,7 @@ package yarn
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/heddle-stream/heddle/yarnclient/book"
@@ -44,7 +45,13 @@ func judge(d book.Done, memoryMB int64) (reason string, blame bool) {
 		v = verdict{fmt.Sprintf("exit status %d", d.ExitStatus), true}
 	}
 	text := v.text
-	if d.ExitStatus == -103 || d.ExitStatus == -104 {
+	switch d.ExitStatus {
+	case -103, -104:
+		if m := usage.FindStringSubmatch(d.Diagnostics); m != nil {
+			return fmt.Sprintf("%s (it used %s of %s of memory, %s of %s of virtual memory; its container has %d MB)", text, m[1], m[2], m[3], m[4], memoryMB), v.blame
+		}
+		text += fmt.Sprintf(" (its container has %d MB)", memoryMB)
+	case 137:
 		text += fmt.Sprintf(" (its container has %d MB)", memoryMB)
 	}
 	if diag := strings.TrimSpace(d.Diagnostics); diag != "" && diag != "N/A" {
@@ -52,6 +59,9 @@ func judge(d book.Done, memoryMB int64) (reason string, blame bool) {
 	}
 	return text, v.blame
 }
+
+// usage finds in a NodeManager's words what a container used. The rest of them is a list of its processes.
+var usage = regexp.MustCompile(`Current usage: ([0-9.]+ ?[A-Z]+) of ([0-9.]+ ?[A-Z]+) physical memory used; ([0-9.]+ ?[A-Z]+) of ([0-9.]+ ?[A-Z]+) virtual memory used`)
 
 func shorten(s string, most int) string {
 	s = strings.ToValidUTF8(s, "?")

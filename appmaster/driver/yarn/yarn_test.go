@@ -301,6 +301,20 @@ func TestSecretsOf(t *testing.T) {
 	}
 }
 
+// TestJudgeUsage tells of a container that used too much what it used, in a NodeManager's figures.
+func TestJudgeUsage(t *testing.T) {
+	reason, blame := judge(book.Done{ExitStatus: -104, Diagnostics: "[2026-11-30 12:00:00.000]Container [pid=1,containerID=container_1_0001_01_000002] is running 192937984B beyond the 'PHYSICAL' memory limit. " +
+		"Current usage: 312.0 MB of 128 MB physical memory used; 1.9 GB of 268.8 MB virtual memory used. Killing container.\nDump of the process-tree for container_1"}, 128)
+	for _, want := range []string{"312.0 MB of 128 MB of memory", "1.9 GB of 268.8 MB of virtual memory", "container has 128 MB", "agent.memory"} {
+		if !strings.Contains(reason, want) {
+			t.Errorf("%q: want %q in it", reason, want)
+		}
+	}
+	if !blame || strings.Contains(reason, "Dump") {
+		t.Errorf("%q, blame %v", reason, blame)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	for status, want := range map[int]struct {
 		text  string

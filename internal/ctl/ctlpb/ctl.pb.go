@@ -365,6 +365,7 @@ type Register struct {
 	Attempt       uint32                 `protobuf:"varint,12,opt,name=attempt,proto3" json:"attempt,omitempty"` // application attempt it was started by
 	Rack          string                 `protobuf:"bytes,13,opt,name=rack,proto3" json:"rack,omitempty"`
 	Custom        map[string]int64       `protobuf:"bytes,14,rep,name=custom,proto3" json:"custom,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // other resources that it has, such as gpu
+	StartedMs     int64                  `protobuf:"varint,15,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`                                                    // when its process started, in milliseconds since 1970 by its host's clock
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -495,6 +496,13 @@ func (x *Register) GetCustom() map[string]int64 {
 		return x.Custom
 	}
 	return nil
+}
+
+func (x *Register) GetStartedMs() int64 {
+	if x != nil {
+		return x.StartedMs
+	}
+	return 0
 }
 
 type Registered struct {
@@ -2285,7 +2293,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\tdelivered\x18\n" +
 	" \x01(\v2\x15.heddle.ctl.DeliveredH\x00R\tdelivered\x123\n" +
 	"\tlog_level\x18\x14 \x01(\v2\x14.heddle.ctl.LogLevelH\x00R\blogLevelB\x03\n" +
-	"\x01m\"\xf0\x03\n" +
+	"\x01m\"\x8f\x04\n" +
 	"\bRegister\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fcontainer_id\x18\x02 \x01(\tR\vcontainerId\x12\x18\n" +
@@ -2301,7 +2309,9 @@ const file_ctl_proto_rawDesc = "" +
 	"\x05tasks\x18\v \x03(\v2\x16.heddle.ctl.TaskUpdateR\x05tasks\x12\x18\n" +
 	"\aattempt\x18\f \x01(\rR\aattempt\x12\x12\n" +
 	"\x04rack\x18\r \x01(\tR\x04rack\x128\n" +
-	"\x06custom\x18\x0e \x03(\v2 .heddle.ctl.Register.CustomEntryR\x06custom\x1a9\n" +
+	"\x06custom\x18\x0e \x03(\v2 .heddle.ctl.Register.CustomEntryR\x06custom\x12\x1d\n" +
+	"\n" +
+	"started_ms\x18\x0f \x01(\x03R\tstartedMs\x1a9\n" +
 	"\vCustomEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x9c\x01\n" +
