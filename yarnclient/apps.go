@@ -263,8 +263,16 @@ func (c *Client) Containers(ctx context.Context, id yarnid.Attempt) ([]Container
 	}
 	var cs []Container
 	for _, j := range append(out.Container, out.Containers.Container...) {
-		cs = append(cs, Container{ID: j.ID, State: j.State, ExitStatus: int(j.ExitStatus), Diagnostics: j.Diagnostics, Node: j.NodeID, NodeHTTP: j.NodeHTTP, LogURL: j.LogURL,
+		cs = append(cs, Container{ID: j.ID, State: j.State, ExitStatus: int(j.ExitStatus), Diagnostics: j.Diagnostics, Node: j.NodeID, NodeHTTP: withoutScheme(j.NodeHTTP), LogURL: j.LogURL,
 			MemoryMB: int64(j.MB), VCores: int64(j.VCores), Priority: int(j.Priority)})
 	}
 	return cs, nil
+}
+
+// withoutScheme is the host:port of an address that may have http:// or https:// before it.
+func withoutScheme(addr string) string {
+	if _, after, ok := strings.Cut(addr, "://"); ok {
+		return after
+	}
+	return addr
 }

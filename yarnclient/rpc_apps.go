@@ -142,7 +142,7 @@ func (r *RPC) Containers(ctx context.Context, id yarnid.Attempt) ([]Container, e
 	for _, p := range resp.Containers {
 		out = append(out, Container{ID: yarnid.ContainerOf(p.GetContainerId()).String(), State: strings.TrimPrefix(p.GetContainerState().String(), "C_"),
 			ExitStatus: int(p.GetContainerExitStatus()), Diagnostics: p.GetDiagnosticsInfo(), Node: yarnid.NodeOf(p.GetNodeId()),
-			NodeHTTP: strings.TrimPrefix(strings.TrimPrefix(p.GetNodeHttpAddress(), "http://"), "https://"), LogURL: p.GetLogUrl(),
+			NodeHTTP: withoutScheme(p.GetNodeHttpAddress()), LogURL: p.GetLogUrl(),
 			MemoryMB: p.GetResource().GetMemory(), VCores: int64(p.GetResource().GetVirtualCores()), Priority: int(p.GetPriority().GetPriority())})
 	}
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -47,7 +48,10 @@ func (s *Submission) proto() (*pb.ApplicationSubmissionContextProto, error) {
 	}
 	p := &pb.ApplicationSubmissionContextProto{
 		ApplicationId: s.ID.Proto(), ApplicationName: &s.Name, AmContainerSpec: lc, CancelTokensWhenComplete: proto.Bool(!s.KeepTokens), UnmanagedAm: proto.Bool(false),
-		Resource: s.masterResource(), KeepContainersAcrossApplicationAttempts: &s.KeepContainers, ApplicationTags: s.Tags, AmContainerResourceRequest: s.masterRequests(),
+		Resource: s.masterResource(), KeepContainersAcrossApplicationAttempts: &s.KeepContainers, AmContainerResourceRequest: s.masterRequests(),
+	}
+	for _, t := range s.Tags {
+		p.ApplicationTags = append(p.ApplicationTags, strings.ToLower(t)) // as YARN looks for them, and makes them itself by REST
 	}
 	if s.Type != "" {
 		p.ApplicationType = &s.Type

@@ -160,6 +160,9 @@ func (j queueJSON) queue(path string) Queue {
 		AMUsed: j.AMUsed.resource(), AMLimit: j.AMLimit.resource(), UserAMLimit: j.UserAMLimit.resource(), MaxAllocation: j.MaxAllocation.resource(),
 		MaxApps: int(j.MaxApps), MaxAppsPerUser: int(j.MaxAppsPerUser), UserLimit: j.UserLimit, UserLimitFactor: j.UserLimitFactor,
 		Labels: j.Labels, DefaultLabel: j.DefaultLabel, NoPreemption: j.NoPreemption}
+	if q.State == "" && q.Path == "root" {
+		q.State = "RUNNING" // it is not told, and root can't be stopped
+	}
 	if j.MaxEffective != nil {
 		q.Max = j.MaxEffective.resource()
 	}

@@ -28,6 +28,7 @@ type HadoopOptions struct {
 	YARN         map[string]string // properties of yarn-site.xml beside the usual
 	HDFS         map[string]string // of hdfs-site.xml
 	Core         map[string]string // of core-site.xml
+	Scheduler    map[string]string // of capacity-scheduler.xml, in place of the usual queues; names without yarn.scheduler.capacity.
 	KDC          *KDC              // the cluster demands Kerberos of this realm
 	DataTransfer string            // dfs.data.transfer.protection, with a KDC
 }
@@ -200,6 +201,13 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 		q + "root.queues": "default,alt", q + "root.default.capacity": "70", q + "root.default.maximum-capacity": "100", q + "root.default.user-limit-factor": "10",
 		q + "root.alt.capacity": "30", q + "root.alt.maximum-capacity": "100", q + "root.alt.user-limit-factor": "10", q + "node-locality-delay": "0",
 		q + "root.acl_administer_queue": "yarn", q + "root.acl_submit_applications": "*",
+	}
+	if opt.Scheduler != nil {
+		scheduler = properties{q + "resource-calculator": scheduler[q+"resource-calculator"], q + "node-locality-delay": "0",
+			q + "root.acl_administer_queue": "yarn", q + "root.acl_submit_applications": "*"}
+		for k, v := range opt.Scheduler {
+			scheduler[q+k] = v
+		}
 	}
 	h.managers(yarn, opt.HA, port)
 	if h.kdc != nil {

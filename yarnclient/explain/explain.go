@@ -189,7 +189,7 @@ var endings = []struct{ sign, kind, fix string }{
 	{"cannot submit applications to queue", "queue-denied", "Choose a queue that you may submit to, or ask for the right to submit to this one (acl_submit_applications)."},
 	{"already has", "queue-apps", "The queue has its most applications: end some, or choose another queue."},
 	{"Failed to renew token", "token-renewal", "The ResourceManager may not renew a delegation token of the submission: its renewer is not the ResourceManager's principal, or the token's service is not known there."},
-	{"exceeded lifetime", "lifetime", "YARN ended it at the end of its lifetime: raise yarn.lifetime, or have the queue's maximum raised."},
+	{"exceeded the lifetime", "lifetime", "YARN ended it at the end of its lifetime: raise yarn.lifetime, or have the queue's maximum raised."},
 	{"changed on src filesystem", "file-changed", "A file in HDFS changed after the submission: submit again, and let nothing write to the staging directory."},
 }
 

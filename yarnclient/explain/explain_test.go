@@ -122,6 +122,9 @@ func TestExplain(t *testing.T) {
 		{"over: stopped queue", func(f *Facts) {
 			f.App.State, f.App.Diagnostics = report.StateFailed, "org.apache.hadoop.security.AccessControlException: Queue root.stopped is STOPPED. Cannot accept submission"
 		}, "blocks queue-stopped", nil},
+		{"over: lifetime", func(f *Facts) {
+			f.App.State, f.App.Diagnostics = report.StateKilled, "Application is killed by ResourceManager as it has exceeded the lifetime period."
+		}, "blocks lifetime", []string{"yarn.lifetime"}},
 		{"over: finished", func(f *Facts) { f.App.State, f.App.FinalStatus = report.StateFinished, "SUCCEEDED" }, "", []string{"succeeded"}},
 		{"over: something", func(f *Facts) {
 			f.App.State, f.App.Diagnostics = report.StateKilled, "killed by\n user "+strings.Repeat("x", 900)
