@@ -206,7 +206,13 @@ func (r *decodingReader[T]) left(split string, m *Messages, i int, err error) er
 	if r.bad.OnError == Skip || r.dead == nil {
 		return nil
 	}
-	d := DeadRecord{Operator: r.node, Reason: err.Error(), Record: show(m.Value(i), 4<<10), Value: bytes.Clone(m.Value(i))}
+	d := DeadRecord{Operator: r.node, Reason: err.Error(), Record: show(m.Value(i), 4<<10), Value: bytes.Clone(m.Value(i)), Topic: m.Topic, Partition: m.Partition}
+	if i < len(m.Offsets) {
+		d.Offset = m.Offsets[i]
+	}
+	if i < len(m.Keys) {
+		d.Key = bytes.Clone(m.At(m.Keys[i]))
+	}
 	if r.times && i < len(m.Times) {
 		return r.dead(d, m.Times[i], true)
 	}

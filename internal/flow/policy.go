@@ -30,6 +30,12 @@ type DeadRecord struct {
 	Reason   string
 	Record   string // the record, printed
 	Value    []byte // a message's bytes, where it could not be decoded; else nil
+
+	// Where the message was, if it came from a topic.
+	Topic     string
+	Partition int32
+	Offset    int64
+	Key       []byte // nil: null, or the format does not look at keys
 }
 
 // Title is how the operator is called in plans, errors, logs and tests: its name, or kind and id.
