@@ -13,11 +13,15 @@
 // and recycles it, which is credit again. A channel within one process skips the connection: the
 // consumer gets the producer's own segment.
 //
+// A producer that puts a lone short segment on an idle connection writes it itself (conn_direct.go). What waits to be written with credit
+// is bounded for each connection (admit.go), and a read loop that is ahead of its consumers makes way for them, so that what is in flight
+// stays in the processor's caches. A segment may carry a note, whose way is timed (trace.go).
+//
 // A connection has two goroutines, one that reads and one that writes, however many channels it has;
 // the stack has one that accepts and one that watches over time (keepalive, waiting requests, idle connections).
 //
-// Locks: each Partition, Gate, conn, pool and Stack has one mutex; none is taken while another is held, but that of
-// bufpool, which is a leaf. Nothing is called back, sent or written under a lock.
+// Locks: each Partition, Gate, conn, pool and Stack has one mutex; none is taken while another is held, but those of
+// bufpool and of a connection's admission, which are leaves. Nothing is called back, sent or written under a lock.
 //
 // SPEC.md in this directory is the protocol.
 package netstack

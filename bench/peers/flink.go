@@ -295,7 +295,7 @@ func networkBenchmark(ctx context.Context, h flinkHome) (recordsPerSecond, cpuNs
 		}
 	}
 	if recordsPerSecond == 0 {
-		return 0, 0, fmt.Errorf("Flink's network benchmark printed no figure: %s", out)
+		return 0, 0, fmt.Errorf("cannot read Flink's network benchmark: it printed no figure: %s", out)
 	}
 	return recordsPerSecond, cpuNs, nil
 }

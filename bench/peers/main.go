@@ -37,7 +37,7 @@ func main() {
 	p := plan{}
 	flag.IntVar(&p.rounds, "rounds", 3, "rounds; each row's figures are medians over them")
 	flag.DurationVar(&p.own, "own", 2*time.Second, "how long Heddle is measured for a row of a round, in two halves around the peer")
-	flag.DurationVar(&p.peer, "peer", 4*time.Second, "how long Flink is measured for a row of a round, after half of that again to warm up")
+	flag.DurationVar(&p.peer, "peer", 3*time.Second, "how long Flink is measured for a row of a round, after half of that again to warm up")
 	flag.BoolVar(&p.noFlink, "no-flink", false, "only Heddle and raw loops")
 	only := flag.String("rows", "", "only rows whose name contains one of these words, separated by commas")
 	dir := flag.String("dir", filepath.Join(cache, "heddle", "peers"), "folder for Flink's jars")
