@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"sync"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // handshake listens to what sarama says while it opens a connection, to learn how long the broker will believe who we are:
@@ -57,13 +59,34 @@ func (h *handshake) lifetime() (life time.Duration) {
 		}
 		answer := in[4 : 4+size]
 		in = in[4+size:]
-		// Version 1 ends in the lifetime. (Version 0 has none, and later ones sarama does not speak.)
-		if r.key == saslAuthenticate && r.version == 1 && len(answer) >= 4+2+2+4+8 {
-			ms := int64(binary.BigEndian.Uint64(answer[len(answer)-8:]))
-			life = time.Duration(min(max(0, ms), maxLifetime.Milliseconds())) * time.Millisecond
+		if r.key == saslAuthenticate {
+			if ms := lifetimeIn(answer, r.version); ms > 0 {
+				life = time.Duration(min(ms, maxLifetime.Milliseconds())) * time.Millisecond
+			} else {
+				life = 0
+			}
 		}
 	}
 	return life
+}
+
+// lifetimeIn is the lifetime, in milliseconds, that an answer to SaslAuthenticate tells; 0: none.
+func lifetimeIn(answer []byte, version int16) int64 {
+	resp := kmsg.SASLAuthenticateResponse{Version: version}
+	if version < 0 || version > resp.MaxVersion() || len(answer) < 4 {
+		return 0
+	}
+	body := answer[4:]
+	if resp.IsFlexible() {
+		var err error
+		if body, err = responseBody(answer, int32(binary.BigEndian.Uint32(answer))); err != nil {
+			return 0
+		}
+	}
+	if resp.ReadFrom(body) != nil {
+		return 0
+	}
+	return resp.SessionLifetimeMillis
 }
 
 // maxLifetime is longer than any connection is kept anyway.

@@ -17,6 +17,10 @@ func TestLifetime(t *testing.T) {
 		b := []byte{0, 0, 0, 1, 0, 0, 0xff, 0xff, 0, 0, 0, 2, 'o', 'k'}
 		return frame(binary.BigEndian.AppendUint64(b, uint64(ms)))
 	}
+	flexible := func(ms int64) []byte {
+		b := []byte{0, 0, 0, 1, 0, 0, 0, 0, 3, 'o', 'k'}
+		return frame(append(binary.BigEndian.AppendUint64(b, uint64(ms)), 0))
+	}
 	type exchange struct{ request, answer []byte }
 	shake := exchange{request(17, 1), frame([]byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0})}
 	for name, test := range map[string]struct {
@@ -26,6 +30,7 @@ func TestLifetime(t *testing.T) {
 		"no login":        {[]exchange{{request(18, 0), frame([]byte{0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})}}, 0},
 		"without end":     {[]exchange{shake, {request(36, 1), answer(0)}}, 0},
 		"an hour":         {[]exchange{shake, {request(36, 1), answer(3_600_000)}}, time.Hour},
+		"version 2":       {[]exchange{shake, {request(36, 2), flexible(3_600_000)}}, time.Hour},
 		"the last counts": {[]exchange{shake, {request(36, 1), answer(0)}, {request(36, 1), answer(10_000)}}, 10 * time.Second},
 		"version 0":       {[]exchange{shake, {request(36, 0), answer(10_000)}}, 0},
 		"absurd":          {[]exchange{{request(36, 1), answer(1 << 62)}}, 365 * 24 * time.Hour},
