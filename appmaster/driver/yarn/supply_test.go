@@ -3,6 +3,7 @@ package yarn
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +57,9 @@ func newSupply(t *testing.T, opt yarntest.Options, cfg slotmgr.Config, change fu
 	})
 	env := drivertest.NewWorld(t.TempDir()).Env()
 	env.Attempt = 1
-	env.Secrets = func(id cluster.AgentID, _ cluster.ContainerID) (ctl.AgentSecrets, error) { return ctl.AgentSecrets{AgentID: id}, nil }
+	env.Secrets = func(id cluster.AgentID, _ cluster.ContainerID) (ctl.AgentSecrets, error) {
+		return ctl.AgentSecrets{AgentID: id}, nil
+	}
 	env.Granted = func(id cluster.AgentID, c cluster.ContainerID, host string) {
 		s.mu.Lock()
 		s.granted = append(s.granted, id)
@@ -432,5 +435,29 @@ func TestThousand(t *testing.T) {
 			t.Errorf("%v between two heartbeats", longest)
 		}
 		t.Logf("surplus %d of 1000, longest pause between heartbeats %v", surplus, longest)
+	})
+}
+
+// TestMemory is what the master's account with YARN takes with 200 agents, the cluster in this process included: driver, session, NodeManagers' connections, slot manager.
+func TestMemory(t *testing.T) {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	inSupply(t, yarntest.Options{Nodes: 50}, slotmgr.Config{}, func(t *testing.T, s *supply) {
+		s.need(200)
+		time.Sleep(10 * time.Second)
+		if v := s.supply(); v.Alive != 200 {
+			t.Fatalf("supply %+v", v)
+		}
+		used := (float64(heap()) - float64(before)) / (1 << 20)
+		t.Logf("200 agents take %.1f MB of heap", used)
+		if used > 40 {
+			t.Errorf("200 agents take %.1f MB of heap", used)
+		}
 	})
 }
