@@ -188,6 +188,8 @@ func (a *agent) obey(ctx context.Context, m *ctlpb.FromMaster) (done bool, reaso
 		}
 	case *ctlpb.FromMaster_Ack:
 		a.forget(m.Ack.GetSeq())
+	case *ctlpb.FromMaster_LogLevel:
+		a.setLogLevel(m.LogLevel)
 	case *ctlpb.FromMaster_Shutdown:
 		a.cfg.Logger.Info("shut down by the ApplicationMaster", "reason", m.Shutdown.GetReason())
 		return true, "shut down: " + m.Shutdown.GetReason(), nil

@@ -100,7 +100,7 @@ func (c Config) complete() (Config, error) {
 
 func (c *Config) completeExchange() error {
 	c.Exchange.Identity = string(c.Secrets.AgentID)
-	c.Exchange.Logger = c.Logger
+	c.Exchange.Logger = c.Logger.With("component", "exchange")
 	c.Exchange.Auth.Key = c.Secrets.ExchangeKey
 	if !c.ExchangeTLS {
 		return nil

@@ -145,7 +145,15 @@ var builtin = []Option{
 	{Name: "yarn.conf-dir", Type: String,
 		Doc: "Directory of Hadoop's configuration. Unset: $YARN_CONF_DIR, $HADOOP_CONF_DIR, $HADOOP_HOME/etc/hadoop or /etc/hadoop/conf."},
 	{Name: "yarn.staging-dir", Type: String,
-		Doc: "Directory in HDFS for programs and the files of applications. Unset: .heddle in the user's home there."},
+		Doc: "Directory in HDFS for programs and the files of applications. Unset: .heddle in the user's home there. Each user gets a directory of the user's name in it; programs that an administrator puts into its directory bin, each under its SHA-256, are used instead of being sent."},
+	{Name: "yarn.staging-owners", Type: List,
+		Doc: "Users whose programs in yarn.staging-dir are run beside one's own: administrators. Others' are refused, since they would run as whoever submits."},
+	{Name: "yarn.staging-public", Type: Bool, Default: "false",
+		Doc: "Whether programs that are put into yarn.staging-dir may be read by everybody, so that nodes keep one copy for all users."},
+	{Name: "yarn.platform", Type: String, Default: "linux/amd64",
+		Doc: "What programs are built for, in Go's words. A program that is for something else, or is linked dynamically, is built anew for it, where Go and the source are at hand."},
+	{Name: "yarn.binary", Type: String,
+		Doc: "local: and the path of the program on every node, such as local:/usr/lib/heddle/bin/heddle: it is used, after its SHA-256 was checked, and none is sent. For nodes that forbid running what was sent."},
 	{Name: "yarn.file-systems", Type: List,
 		Doc: "Other file systems that the job uses, as hdfs://nameservice, on a cluster that demands Kerberos: the application gets a delegation token for each. The default one and that of the staging directory need not be named."},
 	{Name: "kerberos.keytab", Type: String,
@@ -300,6 +308,10 @@ var builtin = []Option{
 		Doc: "Least level that the logs of ApplicationMaster and agents hold."},
 	{Name: "log.format", Type: Enum, Default: "text", Values: []string{"text", "json"},
 		Doc: "Form of those logs."},
+	{Name: "log.max-size", Type: Bytes, Default: "64MiB", Min: "64KiB",
+		Doc: "Length at which the log of a process, and what its job prints into the same file, is moved aside."},
+	{Name: "log.max-files", Type: Int, Default: "3", Unit: "files", Min: "0", Max: "1000",
+		Doc: "Older logs of a process that are kept, named .1 (the newest), .2 and so on."},
 }
 
 // Builtin returns the registry of Heddle's own options and those that the linked connectors have declared.

@@ -38,6 +38,8 @@ func (s *Server) routes() []route {
 		get("/api/openapi.json", "This document.", map[string]any{}, s.openapi),
 		{http.MethodPut, "/api/job/cancel", "Asks for the end of the job. The body is {\"token\": …} of /api/session, unless the request has the application's token.",
 			http.StatusAccepted, Status{}, s.action(s.cancel)},
+		{http.MethodPut, "/api/log-level", "Has a component (all, without one) log from a level on, for a while: the query has component, level and for. The body is as for cancel.",
+			http.StatusAccepted, Status{}, s.action(s.logLevel)},
 	}
 }
 

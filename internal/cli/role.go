@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
+	"github.com/heddle-stream/heddle/internal/logs"
 	"github.com/heddle-stream/heddle/internal/telemetry"
 	"github.com/heddle-stream/heddle/netstack"
 )
@@ -116,11 +117,12 @@ func (s *session) logger(c *conf.Config) *slog.Logger {
 	if err := level.UnmarshalText([]byte(c.Text("log.level"))); err != nil {
 		level = slog.LevelInfo
 	}
-	opts := &slog.HandlerOptions{Level: level}
+	levels.SetBase(level)
+	opts := &slog.HandlerOptions{Level: slog.LevelDebug} // the levels by component decide
 	if c.Text("log.format") == "json" {
-		return slog.New(slog.NewJSONHandler(s.env.Stderr, opts))
+		return slog.New(logs.NewHandler(slog.NewJSONHandler(s.env.Stderr, opts), levels))
 	}
-	return slog.New(slog.NewTextHandler(s.env.Stderr, opts))
+	return slog.New(logs.NewHandler(slog.NewTextHandler(s.env.Stderr, opts), levels))
 }
 
 // runAgent is the role of an agent. cfg says how it joins.
@@ -139,7 +141,7 @@ func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Conf
 	cfg.Custom = amounts(c, "agent.resources")
 	advertise := cfg.Exchange.Advertise
 	cfg.Exchange, cfg.ExchangeTLS = exchangeConfig(c), c.Bool("exchange.tls")
-	cfg.FlushTimeout, cfg.Option, cfg.Logger = c.Duration("flush-timeout"), c.Option, app.log
+	cfg.FlushTimeout, cfg.Option, cfg.Logger = c.Duration("flush-timeout"), c.Option, app.log.With(logs.Component, "agent")
 	if cfg.Exchange.Advertise == "" {
 		cfg.Exchange.Advertise = advertise
 	}
@@ -153,7 +155,8 @@ func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Conf
 		return err
 	}
 	defer closeTelemetry(provider)
-	cfg.Follow, cfg.Started = follow(app, provider), processStart
+	defer s.keepOutput(ctx, app)()
+	cfg.Follow, cfg.Started, cfg.LogLevel = follow(app, provider), processStart, setLogLevel
 	cfg.TraceParent, _ = telemetry.ParseTraceparent(s.env.Getenv("TRACEPARENT"))
 	err = agent.Run(ctx, cfg)
 	if _, ok := errors.AsType[*agent.LostError](err); ok {

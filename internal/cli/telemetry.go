@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/logs"
 	"github.com/heddle-stream/heddle/internal/telemetry"
 )
 
@@ -102,7 +103,9 @@ func (s *session) runTraced(ctx context.Context, app *application, cfg appmaster
 		return appmaster.Result{}, errors.Join(err, cfg.Listener.Close(), cfg.Front.Close(ctx))
 	}
 	defer closeTelemetry(provider)
-	cfg.Front, cfg.Trace, cfg.Started = front, provider, processStart
+	defer s.keepOutput(ctx, app)()
+	cfg.Front, cfg.Trace, cfg.Started, cfg.LogLevel = front, provider, processStart, setLogLevel
+	cfg.Logger = cfg.Logger.With(logs.Component, "appmaster")
 	cfg.TraceParent, _ = telemetry.ParseTraceparent(s.env.Getenv("TRACEPARENT"))
 	return appmaster.Run(ctx, cfg)
 }

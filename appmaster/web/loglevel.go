@@ -1,0 +1,35 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+)
+
+// logLevel changes what the application's processes log.
+func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) {
+	view, ok := s.view.(appmaster.LogLevels)
+	if !ok {
+		fail(w, http.StatusNotImplemented, "the log level of this application can't be changed")
+		return
+	}
+	q := r.URL.Query()
+	var level slog.Level
+	reset := q.Get("level") == "" || q.Get("level") == "default"
+	if err := level.UnmarshalText([]byte(q.Get("level"))); err != nil && !reset {
+		fail(w, http.StatusBadRequest, "there is no level %q: there are debug, info, warn, error, and default for the configured one", q.Get("level"))
+		return
+	}
+	d := time.Duration(0)
+	if text := q.Get("for"); text != "" {
+		var err error
+		if d, err = time.ParseDuration(text); err != nil || d < 0 {
+			fail(w, http.StatusBadRequest, "%q is no duration such as 10m", text)
+			return
+		}
+	}
+	view.SetLogLevel(q.Get("component"), level, d, reset)
+	reply(w, http.StatusAccepted, Status{"set"})
+}
