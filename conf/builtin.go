@@ -73,6 +73,8 @@ var builtin = []Option{
 		Doc: "Memory of the ApplicationMaster's container, with target yarn. Unset: the cluster's smallest container that will do."},
 	{Name: "appmaster.cpu", Type: Int, Default: "1", Unit: "cores", Min: "1", Max: "1024",
 		Doc: "Virtual cores of the ApplicationMaster's container, with target yarn."},
+	{Name: "appmaster.attempts", Type: Int, Default: "1", Min: "1", Max: "100",
+		Doc: "How often heddle run starts an ApplicationMaster that dies, in all, while it waits for the job's end. The job begins afresh; agents that people have started (target standalone) go on with the new one. For that the application's keys are in its directory, readable by its owner only. On YARN, yarn.max-attempts."},
 	{Name: "appmaster.bind", Type: String, Default: "127.0.0.1",
 		Doc: "Address on which the ApplicationMaster accepts agents. With target yarn, every address of its node unless it is set."},
 	{Name: "appmaster.port", Type: String, Default: "0",

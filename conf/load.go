@@ -29,7 +29,7 @@ const SystemFile = "/etc/heddle/heddle.yaml"
 // reserved are the variables that Heddle itself uses and that are no options.
 var reserved = []string{
 	"HEDDLE_CONF", "HEDDLE_CONF_DIR", "HEDDLE_HOME", "HEDDLE_OPTS",
-	"HEDDLE_ROLE", "HEDDLE_ATTACHED", "HEDDLE_APP_DIR", "HEDDLE_AGENT_DIR", "HEDDLE_AGENT_ID", "HEDDLE_BENCH_ROLE",
+	"HEDDLE_ROLE", "HEDDLE_ATTACHED", "HEDDLE_ATTEMPT", "HEDDLE_APP_DIR", "HEDDLE_AGENT_DIR", "HEDDLE_AGENT_ID", "HEDDLE_BENCH_ROLE",
 }
 
 // Load resolves a configuration: default < file < environment < flag.

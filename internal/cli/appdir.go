@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/appmaster/driver/standalone"
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/ctl"
@@ -65,6 +66,7 @@ type secrets struct {
 	Token   string            `json:"token"`             // of the REST API
 	Options map[string]string `json:"options,omitempty"` // values of options marked secret
 	Job     string            `json:"job"`               // fingerprint of the graph that the client built
+	Keys    json.RawMessage   `json:"keys,omitempty"`    // of the application, where another attempt of its master may need them
 }
 
 // stateDir is where the applications of this host live. The last resort, in the directory of temporary files,
@@ -164,6 +166,15 @@ func (a appDir) alive() bool {
 // write stores what the roles need: configuration, secrets and the job file, if there is one.
 func (a appDir) write(c *conf.Config, fingerprint string, job *jobText) (secrets, error) {
 	sec := secrets{Token: rand.Text(), Options: c.Secrets(), Job: fingerprint}
+	if c.Int("appmaster.attempts") > 1 {
+		keys, err := appmaster.NewKeys(a.id)
+		if err == nil {
+			sec.Keys, err = keys.Marshal()
+		}
+		if err != nil {
+			return sec, err
+		}
+	}
 	data, err := json.Marshal(sec)
 	if err != nil {
 		return sec, err

@@ -80,6 +80,9 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 	if err != nil {
 		return none, err
 	}
+	if err := app.again(s.env.Getenv("HEDDLE_ATTEMPT")); err != nil {
+		return none, err
+	}
 	control, pages, err := listenAll(c)
 	if err != nil {
 		return none, err
@@ -88,7 +91,11 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
-	return s.runTraced(ctx, app, app.masterConfig(plan, driver, front, control))
+	cfg := app.masterConfig(plan, driver, front, control)
+	if err := app.takeOver(&cfg); err != nil {
+		return none, errors.Join(err, control.Close(), pages.Close())
+	}
+	return s.runTraced(ctx, app, cfg)
 }
 
 var errOtherGraph = errors.New("the ApplicationMaster builds another job graph than the client: main() must build the same graph in every process, whatever the time, the host or chance; see the documentation of package run")

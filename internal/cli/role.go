@@ -29,6 +29,8 @@ type application struct {
 	sec  secrets
 	job  *heddle.Job
 	log  *slog.Logger
+
+	attempt uint32 // of the ApplicationMaster, where a client may start it again
 }
 
 // runRole plays a role of an application, until it is over or a signal ends it.

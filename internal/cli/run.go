@@ -185,7 +185,7 @@ func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text *j
 		var m *master
 		if m, err = s.startMaster(app, lock, attached, trace.environ()); err == nil {
 			return &running{s: s, app: app, master: m, client: newClient(app, sec), signals: s.env.Signals,
-				silence: silence(c.Duration("agent.heartbeat-timeout"))}, nil
+				attempts: c.Int("appmaster.attempts"), environ: trace.environ(), silence: silence(c.Duration("agent.heartbeat-timeout"))}, nil
 		}
 	}
 	os.RemoveAll(app.path)

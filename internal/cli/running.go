@@ -29,8 +29,11 @@ type running struct {
 	master   *master
 	client   *client
 	progress *progress
-	json     bool // print the result as JSON
-	keep     bool // its directory, also when the job has finished
+	attempt  int      // of the ApplicationMaster
+	attempts int      // that there may be
+	environ  []string // that every attempt gets
+	json     bool     // print the result as JSON
+	keep     bool     // its directory, also when the job has finished
 
 	silence  time.Duration // for which an ApplicationMaster may leave questions unanswered
 	answered time.Time     // when it last answered, or was found to listen; zero: it does not listen yet
@@ -95,6 +98,9 @@ func (r *running) attend(ctx context.Context, limit time.Duration) error {
 	for {
 		select {
 		case <-r.master.done:
+			if interrupted.IsZero() && r.restart() {
+				continue
+			}
 			return r.conclude(!interrupted.IsZero())
 		case <-timeout:
 			r.master.release()

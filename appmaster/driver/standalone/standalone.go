@@ -38,6 +38,7 @@ type Driver struct {
 
 	// Owned by the worker's goroutine.
 	granted int
+	before  int // agents that earlier attempts have granted
 
 	// Guarded by mu.
 	mu      sync.Mutex
@@ -45,6 +46,7 @@ type Driver struct {
 	agents  map[cluster.AgentID]*ticket
 	ended   []appmaster.AgentExit // to be reported by the worker, after it granted them
 	stopped bool
+	noted   bool // who has joined was written down as it is now
 }
 
 // ticket lets one agent in.
@@ -73,6 +75,9 @@ func (d *Driver) Start(env appmaster.DriverEnv) error {
 	d.env, d.log = env, env.Logger
 	if err := os.MkdirAll(filepath.Join(env.AppDir, Dir), 0o700); err != nil {
 		return fmt.Errorf("cannot make the directory of the agents' secrets: %w", err)
+	}
+	if err := d.recover(); err != nil {
+		return err
 	}
 	go d.work()
 	return nil
@@ -120,6 +125,8 @@ func (d *Driver) Joined(id cluster.AgentID) {
 	if t := d.agents[id]; t != nil {
 		t.joined = true
 		d.forgetSecrets(t)
+		d.noted = false
+		d.poke()
 	}
 }
 
@@ -143,6 +150,7 @@ func (d *Driver) end(id cluster.AgentID, reason string, blame bool) {
 	}
 	d.forgetSecrets(t)
 	delete(d.agents, id)
+	d.noted = false
 	d.ended = append(d.ended, appmaster.AgentExit{Agent: id, Reason: reason, Blame: blame})
 	d.poke()
 }
@@ -198,10 +206,12 @@ func (d *Driver) work() {
 	for {
 		d.grant()
 		d.report()
+		d.note()
 		select {
 		case <-d.wake:
 		case <-d.quit:
 			d.report()
+			d.note()
 			return
 		}
 	}
@@ -215,7 +225,8 @@ func (d *Driver) grant() {
 			return
 		}
 		d.granted++
-		id := cluster.AgentID("agent-" + strconv.Itoa(d.granted))
+		id := cluster.AgentID("agent-" + strconv.Itoa(d.before+d.granted))
+		d.noted = false
 		path := filepath.Join(d.env.AppDir, Dir, string(id))
 		d.agents[id] = &ticket{path: path}
 		d.mu.Unlock()

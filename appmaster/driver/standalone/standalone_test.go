@@ -3,6 +3,7 @@ package standalone
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,4 +91,59 @@ func TestMissingFile(t *testing.T) {
 		t.Errorf("exit %+v", e)
 	}
 	d.Stop(t.Context())
+}
+
+// TestRecover starts a driver for another attempt of the master: it expects who has joined the one before, and nobody else.
+func TestRecover(t *testing.T) {
+	w := drivertest.NewWorld(t.TempDir())
+	first := New(Config{Grace: 50 * time.Millisecond})
+	if err := first.Start(w.Env()); err != nil {
+		t.Fatal(err)
+	}
+	first.Ask(2)
+	path := func(name string) string { return filepath.Join(w.Dir, Dir, name) }
+	await(t, path("agent-1"))
+	await(t, path("agent-2"))
+	first.Joined("agent-1")
+	for !strings.Contains(read(t, filepath.Join(w.Dir, joinedFile)), "agent-1") {
+		<-time.After(10 * time.Millisecond)
+	}
+	// It dies: nothing is stopped. What the driver does after that, in this process, goes elsewhere.
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(w.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	first.Stop(t.Context())
+
+	w2 := drivertest.NewWorld(dir)
+	env := w2.Env()
+	env.Attempt = 1
+	recovered, granted := make(chan cluster.AgentID, 9), make(chan cluster.AgentID, 9)
+	env.Recovered = func(id cluster.AgentID, _ cluster.ContainerID, _ string) { recovered <- id }
+	env.Granted = func(id cluster.AgentID, _ cluster.ContainerID, _ string) { granted <- id }
+	env.Exited = func(appmaster.AgentExit) {}
+	second := New(Config{Grace: 50 * time.Millisecond})
+	if err := second.Start(env); err != nil {
+		t.Fatal(err)
+	}
+	if id := <-recovered; id != "agent-1" || len(recovered) > 0 {
+		t.Errorf("recovered %s and %d more, want agent-1", id, len(recovered))
+	}
+	if _, err := os.Stat(filepath.Join(dir, Dir, "agent-2")); err == nil {
+		t.Error("the file of the attempt before is still there")
+	}
+	second.Ask(1)
+	if id := <-granted; id != "agent-3" {
+		t.Errorf("granted %s, want agent-3: names are never used twice", id)
+	}
+	second.Stop(t.Context())
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(data)
 }
