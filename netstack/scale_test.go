@@ -9,7 +9,7 @@ import (
 )
 
 // The race detector makes ten thousand busy channels take a quarter of a minute.
-var scaleChannels = flag.Int("scale.channels", 2_000, "busy channels on one connection in TestFairness")
+var scaleChannels = flag.Int("scale.channels", 1_000, "busy channels on one connection in TestFairness")
 
 func heap() int64 {
 	runtime.GC()

@@ -36,6 +36,25 @@ type view struct {
 	counted int  // of its bytes, in conn.admit
 }
 
+// supply is all that connections, gates and the stack ask of the producer's end of a view. Partition, which is pipelined and
+// bounded, is the one kind there is; a blocking one, which is spilled and read again, would be another behind the same
+// methods, and a view would hold either.
+type supply interface {
+	attach(v *view)                                         // v's consumer has come
+	detach(v *view, lost error)                             // it has taken everything, or is lost
+	addCredit(v *view, n uint32) error                      // it grants n more segments
+	setRoom(sub int, n uint32)                              // it wants segments of n bytes
+	fill(v *view, b *batch) (more bool)                     // gather what can be sent to it
+	take(v *view, blocked bool) (it outItem, ok, more bool) // the same within the process
+	recycle(sub int, seg *bufpool.Segment)                  // it is done with a segment within the process
+	recheck(v *view)                                        // it takes ordinary items again
+	waitingFor(v *view) int                                 // segments queued for it
+	Fail(err error)
+	Release()
+}
+
+var _ supply = (*Partition)(nil)
+
 // readyLocked returns the view of s to notify, once mu is unlocked, if it has become servable; else nil.
 func (s *subpartition) readyLocked() *view {
 	v := s.view
