@@ -37,11 +37,13 @@ type Config struct {
 	Exchange     netstack.Config // Auth, TLS, Identity and Logger are filled in
 	ExchangeTLS  bool
 	FlushTimeout time.Duration
-	Follow       task.Follow                      // zero: no record is followed
-	TraceParent  flow.TraceContext                // what started this process, for the spans of its start
-	Started      time.Time                        // of this process; zero: now
-	Option       func(name string) (string, bool) // nil: none is set
-	Logger       *slog.Logger                     // nil: discard
+	Follow       task.Follow       // zero: no record is followed
+	TraceParent  flow.TraceContext // what started this process, for the spans of its start
+	Started      time.Time         // of this process; zero: now
+	// LogLevel changes what this process logs; nil: it can't be changed.
+	LogLevel func(component string, level slog.Level, d time.Duration, reset bool)
+	Option   func(name string) (string, bool) // nil: none is set
+	Logger   *slog.Logger                     // nil: discard
 
 	JoinTimeout   time.Duration // how long the master may not be reachable at the start; 0: 20 s
 	RejoinTimeout time.Duration // how long it may not be reachable after the session broke; 0: the heartbeat timeout
