@@ -128,7 +128,7 @@ func life(t *testing.T, c *yarntest.Cluster, a yarnclient.API) {
 
 func refusals(t *testing.T, c *yarntest.Cluster, a yarnclient.API) {
 	ctx := t.Context()
-	if _, err := a.App(ctx, yarnid.Application{Cluster: 1, Number: 1}); !yarnclient.IsUnknown(err) || yarnclient.IsDenied(err) {
+	if _, err := a.App(ctx, yarnid.Application{Cluster: 1, Number: 1}); !yarnclient.IsUnknown(err) || yarnclient.IsDenied(err) || !yarnclient.IsRefused(err) {
 		t.Errorf("unknown: %v", err)
 	}
 	c.Put(yarntest.Application{App: report.App{ID: "application_1_0009", User: "bob", State: "RUNNING"}})
@@ -151,7 +151,7 @@ func refusals(t *testing.T, c *yarntest.Cluster, a yarnclient.API) {
 	}
 	s := submission(yarnid.Application{Cluster: 1, Number: 10})
 	s.Resource.MemoryMB = 1 << 20
-	if err := a.Submit(ctx, s); err == nil || !strings.Contains(err.Error(), "greater than maximum allowed allocation") {
+	if err := a.Submit(ctx, s); !yarnclient.IsRefused(err) || !strings.Contains(err.Error(), "greater than maximum allowed allocation") {
 		t.Errorf("too large: %v", err)
 	}
 	if err := a.Submit(ctx, &yarnclient.Submission{}); err == nil {
@@ -318,7 +318,7 @@ func TestNobodyThere(t *testing.T) {
 			c.Close()
 			start := time.Now()
 			_, err = a.State(t.Context(), yarnid.Application{Cluster: 1, Number: 1})
-			if u, ok := errors.AsType[*yarnclient.UnreachableError](err); !ok || mode == yarnclient.Auto && len(u.Bases) != 3 || time.Since(start) > 2*time.Minute {
+			if u, ok := errors.AsType[*yarnclient.UnreachableError](err); !ok || yarnclient.IsRefused(err) || mode == yarnclient.Auto && len(u.Bases) != 3 || time.Since(start) > 2*time.Minute {
 				t.Errorf("%s: %v after %v", mode, err, time.Since(start))
 			}
 			a.Close()

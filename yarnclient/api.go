@@ -108,3 +108,12 @@ func IsUnknown(err error) bool {
 	}
 	return false
 }
+
+// IsRefused reports whether the ResourceManager heard the question and won't have it: what was asked for is wrong, unknown or not allowed.
+func IsRefused(err error) bool {
+	if ae, ok := errors.AsType[*APIError](err); ok {
+		return ae.Status >= 400 && ae.Status < 500
+	}
+	_, ok := errors.AsType[*rpcError](err)
+	return ok
+}
