@@ -48,6 +48,8 @@ type Config struct {
 	Secrets           map[string]string                // options that agents may know but nobody else
 	Option            func(name string) (string, bool) // options for enumerators; nil: none
 
+	// LogLevel changes what this process logs; nil: it can't be changed.
+	LogLevel    func(component string, level slog.Level, d time.Duration, reset bool)
 	Trace       *telemetry.Provider // of this process; nil: the application's life is not traced
 	TraceParent flow.TraceContext   // what started it
 	Started     time.Time           // of this process; zero: now
