@@ -8,7 +8,7 @@ TRIM    ?= -trimpath
 
 ARCH    ?= $(shell $(GO) env GOARCH)
 
-.PHONY: help build dist demo test unit lint bench bench-peers sim machine itest itest-kafka itest-kafka-long itest-yarn itest-kerberos itest-net itest-web needs generate fuzz clean
+.PHONY: help build dist demo test unit lint bench bench-peers sim machine itest itest-kafka itest-kafka-long itest-yarn itest-yarn-long itest-kerberos itest-net itest-web needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -61,13 +61,16 @@ itest-kafka-long: ## tests against a real Kafka cluster of three brokers that re
 	ITEST=kafka-long $(GO) test -count=1 -timeout 20m -v ./itest/kafka
 
 itest-yarn: ## tests against a real Hadoop cluster
-	ITEST=yarn $(GO) test -count=1 -timeout 10m -v ./itest/yarn
+	ITEST=yarn $(GO) test -count=1 -timeout 25m -v ./itest/yarn
 
 itest-web: ## the dashboard in a real Chromium; screenshots in out/itest/web
 	ITEST=web $(GO) test -count=1 -timeout 10m -v ./itest/web
 
 itest-kerberos: ## tests against a real KDC and a Hadoop cluster that demands Kerberos
 	ITEST=kerberos $(GO) test -count=1 -timeout 10m -v ./itest/kerberos
+
+itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50 applications submitted and ended at different moments
+	ITEST=yarn-long $(GO) test -count=1 -timeout 30m -v -run TestRounds ./itest/yarn
 
 itest-net: ## the exchange between two network namespaces on a bad link (root)
 	ITEST=net $(GO) test -count=1 -timeout 10m -v ./itest/net

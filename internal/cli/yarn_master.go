@@ -194,12 +194,12 @@ func finalStatus(result appmaster.Result, err error) (pb.FinalApplicationStatusP
 		if where := place(c); where != "" {
 			text += where + ": "
 		}
-		text += c.Message
+		text += printable(c.Message)
 		for _, line := range c.LastLogs {
-			text += "\n  | " + line
+			text += "\n  | " + printable(line)
 		}
 	}
-	return pb.FinalApplicationStatusProto_APP_FAILED, printable(text)
+	return pb.FinalApplicationStatusProto_APP_FAILED, text
 }
 
 // master wires the ApplicationMaster and runs it. over is called when YARN ends this attempt.
@@ -326,7 +326,7 @@ func (m *yarnMaster) proxy() *web.Proxy {
 // named reports whether an access control list names a user. Groups are not known here.
 func named(acl, user string) bool {
 	users, _, _ := strings.Cut(acl, " ")
-	return acl == "*" || slices.Contains(strings.Split(users, ","), user)
+	return acl == "*" || user != "" && slices.Contains(strings.Split(users, ","), user)
 }
 
 // lastLogs asks the NodeManager for the last lines that an agent wrote.
