@@ -33,6 +33,7 @@ type agent struct {
 	rejoin     time.Duration         // how long to look for another attempt of the master; 0: there is none to come
 	heard      time.Time             // when the master was last heard of
 	seq        uint64                // of the last heartbeat
+	tokens     uint64                // version of those in use
 	traced     bool                  // the spans of the process's start were made
 	unasked    string                // why it ends although the master did not ask for it; "" if it does not
 
@@ -186,6 +187,8 @@ func (a *agent) obey(ctx context.Context, m *ctlpb.FromMaster) (done bool, reaso
 		for _, e := range a.executions {
 			e.delivered(m.Delivered.GetMark())
 		}
+	case *ctlpb.FromMaster_Tokens:
+		a.renew(m.Tokens)
 	case *ctlpb.FromMaster_Ack:
 		a.forget(m.Ack.GetSeq())
 	case *ctlpb.FromMaster_LogLevel:
@@ -266,7 +269,7 @@ func (a *agent) send(m *ctlpb.FromAgent) {
 // heartbeat sends the figures of all tasks.
 func (a *agent) heartbeat() {
 	a.seq++
-	h := &ctlpb.Heartbeat{Seq: a.seq, Agent: a.stats()}
+	h := &ctlpb.Heartbeat{Seq: a.seq, Agent: a.stats(), Tokens: a.tokens}
 	for _, id := range a.order {
 		e := a.executions[id]
 		if t := e.running(); t != nil && !e.state.Final() {

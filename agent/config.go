@@ -44,6 +44,8 @@ type Config struct {
 	LogLevel func(component string, level slog.Level, d time.Duration, reset bool)
 	Option   func(name string) (string, bool) // nil: none is set
 	Logger   *slog.Logger                     // nil: discard
+	// Tokens takes fresh tokens for services outside, which the master sends. It must return soon. Nil: they are refused.
+	Tokens func(credentials []byte) error
 
 	JoinTimeout   time.Duration // how long the master may not be reachable at the start; 0: 20 s
 	RejoinTimeout time.Duration // how long it may not be reachable after the session broke; 0: the heartbeat timeout

@@ -177,6 +177,7 @@ func (m *master) accept(e slotmgr.Accept) {
 		JobId: string(m.job), HeartbeatMs: m.cfg.HeartbeatInterval.Milliseconds(), TimeoutMs: m.cfg.Agents.HeartbeatTimeout.Milliseconds(),
 		Attempt: m.cfg.Attempt, RejoinMs: m.cfg.Rejoin.Milliseconds(),
 	}}})
+	m.handTokens(a)
 	m.log.Info("an agent is there", "agent", id, "pid", a.pid)
 	if w, ok := m.cfg.Driver.(Witness); ok {
 		w.Joined(id)
@@ -204,6 +205,7 @@ func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 	switch msg := msg.M.(type) {
 	case *ctlpb.FromAgent_Heartbeat:
 		a.stats = msg.Heartbeat.GetAgent()
+		m.tookTokens(a, string(s.agent), msg.Heartbeat.GetTokens())
 		for _, r := range msg.Heartbeat.GetTasks() {
 			m.onReport(r)
 		}

@@ -42,14 +42,18 @@ type Config struct {
 	Restart       sched.Restart // nil: never
 	CancelTimeout time.Duration // how long agents have to stop tasks; 0: 30 s
 
-	HeartbeatInterval time.Duration                    // that agents are told; 0: 1 s
-	DiscoveryBudget   time.Duration                    // how long discovery of a source's splits may fail before the job does; 0: 2 min, negative: for ever
-	StopGrace         time.Duration                    // how long agents have to go by themselves at the end; 0: 5 s
-	Secrets           map[string]string                // options that agents may know but nobody else
-	Option            func(name string) (string, bool) // options for enumerators; nil: none
+	HeartbeatInterval time.Duration     // that agents are told; 0: 1 s
+	DiscoveryBudget   time.Duration     // how long discovery of a source's splits may fail before the job does; 0: 2 min, negative: for ever
+	StopGrace         time.Duration     // how long agents have to go by themselves at the end; 0: 5 s
+	Secrets           map[string]string // options that agents may know but nobody else
+	// Tokens brings fresh tokens for services outside, as agents understand them: each goes to all agents and to those that come later. Whoever
+	// sends waits until it is taken. Nil: there are none.
+	Tokens <-chan []byte
+	Option func(name string) (string, bool) // options for enumerators; nil: none
 
-	// LogLevel changes what this process logs; nil: it can't be changed.
-	LogLevel    func(component string, level slog.Level, d time.Duration, reset bool)
+	// LogLevel changes what this process logs; nil: it can't be changed. See LogLevels.
+	LogLevel func(component string, level slog.Level, d time.Duration, reset bool)
+
 	Trace       *telemetry.Provider // of this process; nil: the application's life is not traced
 	TraceParent flow.TraceContext   // what started it
 	Started     time.Time           // of this process; zero: now

@@ -50,6 +50,7 @@ type master struct {
 	dirty    bool
 	shown    time.Time // when the last snapshot was made
 	leaving  bool      // the job is over, agents are told to go
+	tokens   tokens    // for services outside
 }
 
 // job0 is the scheduler of the job: an application has one.
@@ -65,6 +66,7 @@ type agentRecord struct {
 	addr      string // of its exchange
 	listens   bool   // a connection to it was possible from here
 	stats     *ctlpb.AgentStats
+	tokens    uint64     // version of those it has
 	exit      *AgentExit // once it has ended
 	granted   time.Time  // when it was; zero: an earlier attempt's
 	started   time.Time  // when its process was, by its own clock; zero: not told
@@ -258,6 +260,8 @@ func (m *master) loop(ctx context.Context) {
 			f()
 			m.drain()
 		case <-timer.C:
+		case fresh, ok := <-m.cfg.Tokens:
+			m.renew(fresh, ok)
 		case <-done:
 			done = nil
 			m.schedEvent(time.Now(), sched.Cancel{Reason: "the ApplicationMaster was told to stop: " + context.Cause(ctx).Error()})

@@ -93,7 +93,7 @@ func (h *hadoop) fileSystems(c *conf.Config) ([]hconf.FileSystem, error) {
 
 // containerIdentity is who a role in a container is: by the keytab that came along, if it did, else by the container's tokens.
 func containerIdentity(c *hconf.Conf, user string, creds token.Credentials) (*identity.Identity, error) {
-	mine := creds.Without(token.KindAMRM)
+	mine := token.Credentials{Tokens: creds.Without(token.KindAMRM).Tokens} // what others get of it shall hold no secret
 	cfg := identity.Config{Conf: c, User: user, Credentials: &mine, Env: func(string) (string, bool) { return "", false }}
 	if data := creds.Secret(kerberosSecret); data != nil {
 		var k kerberosLogin

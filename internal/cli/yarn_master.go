@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/heddle-stream/heddle/agent"
@@ -65,6 +66,7 @@ type yarnMaster struct {
 	app    *application
 	launch launch
 	driver *yarn.Driver
+	fresh  *refresher // nil: tokens stay as they are
 	h      *hadoop
 	files  appDir // where the client's files are
 }
@@ -212,7 +214,10 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	address := func(l net.Listener) string {
 		return net.JoinHostPort(m.k.host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 	}
-	if m.driver, err = m.newDriver(address(pages), over); err != nil {
+	if m.fresh, err = m.newRefresher(); err == nil {
+		m.driver, err = m.newDriver(address(pages), over)
+	}
+	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
 	plan, err := compile(m.app.job, c)
@@ -228,6 +233,14 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	}
 	cfg := m.app.masterConfig(plan, m.driver, front, control)
 	cfg.Advertise, cfg.Attempt = address(control), uint32(m.k.id.Attempt.Number-1)
+	if m.fresh != nil {
+		cfg.Tokens = m.fresh.out
+		ctx, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() { m.fresh.run(ctx) })
+		defer wg.Wait()
+		defer stop()
+	}
 	return m.s.runTraced(ctx, m.app, cfg)
 }
 
@@ -276,7 +289,12 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 	}
 	env := handedOn(m.s.env.Environ)
 	env["HEDDLE_ROLE"], env["HEDDLE_APP_DIR"], env[driverVar], env[vmemVar] = "agent", "$PWD", "yarn", fmt.Sprint(m.launch.VmemRatio)
+	var fresh func() token.Credentials
+	if m.fresh != nil {
+		fresh = m.fresh.current
+	}
 	return yarn.New(yarn.Config{
+		Fresh:    fresh,
 		Master:   amrm.Config{Addrs: scheduler, Token: tokens[0], Host: m.k.host, Port: webPort, TrackingURL: "http://" + pages + "/", Protection: protection, Expiry: expiry},
 		Nodes:    nm.Config{Protection: protection},
 		MemoryMB: c.Bytes("agent.memory") >> 20, VCores: int32(c.Int("agent.cpu")), Custom: custom, Label: c.Text("yarn.node-label"), Spread: c.Text("slot.selection") == "evenly-spread",
@@ -388,7 +406,15 @@ func (s *session) runYARNAgent(ctx context.Context) error {
 		return errors.New("the application has neither a job file nor a program that is the job")
 	}
 	sec.Files = nil
-	return s.runAgent(ctx, app, yarnAgentConfig(sec, k, memory))
+	cfg := yarnAgentConfig(sec, k, memory)
+	cfg.Tokens = func(b []byte) error {
+		fresh, err := token.Parse(b)
+		if err == nil {
+			id.Replace(fresh)
+		}
+		return err
+	}
+	return s.runAgent(ctx, app, cfg)
 }
 
 // yarnAgentConfig is how an agent in a container joins.

@@ -57,7 +57,8 @@ type Config struct {
 	Env         map[string]string
 	Resources   []yarnclient.LocalResource
 	Credentials token.Credentials
-	Files       map[string]string // put into the secrets: name, and path of the file to be read for it
+	Fresh       func() token.Credentials // nil, or tokens that stand in for those of Credentials by then
+	Files       map[string]string        // put into the secrets: name, and path of the file to be read for it
 
 	// SizeEnv makes variables that tell a container its size, which YARN may have rounded up; nil: none.
 	SizeEnv func(memoryMB int64, cores int32) map[string]string
@@ -387,6 +388,9 @@ func (d *Driver) launch(w *worker) error {
 		return fmt.Errorf("cannot encode the secrets of %s: %w", w.id, err)
 	}
 	creds := d.cfg.Credentials
+	if d.cfg.Fresh != nil {
+		creds = d.cfg.Fresh()
+	}
 	creds.Secrets = append(creds.Secrets[:len(creds.Secrets):len(creds.Secrets)], token.Secret{Name: SecretName, Value: data})
 	return d.nodes.Start(d.life, nm.Launch{Container: w.grant.Container, Node: w.grant.Node, Token: w.grant.Token,
 		Command: d.cfg.Command, Env: d.environment(w), Resources: d.cfg.Resources, Credentials: creds})

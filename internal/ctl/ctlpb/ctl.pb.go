@@ -167,6 +167,7 @@ type FromMaster struct {
 	//	*FromMaster_Shutdown
 	//	*FromMaster_Delivered
 	//	*FromMaster_LogLevel
+	//	*FromMaster_Tokens
 	M             isFromMaster_M `protobuf_oneof:"m"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -290,6 +291,15 @@ func (x *FromMaster) GetLogLevel() *LogLevel {
 	return nil
 }
 
+func (x *FromMaster) GetTokens() *Tokens {
+	if x != nil {
+		if x, ok := x.M.(*FromMaster_Tokens); ok {
+			return x.Tokens
+		}
+	}
+	return nil
+}
+
 type isFromMaster_M interface {
 	isFromMaster_M()
 }
@@ -330,6 +340,10 @@ type FromMaster_LogLevel struct {
 	LogLevel *LogLevel `protobuf:"bytes,20,opt,name=log_level,json=logLevel,proto3,oneof"`
 }
 
+type FromMaster_Tokens struct {
+	Tokens *Tokens `protobuf:"bytes,40,opt,name=tokens,proto3,oneof"`
+}
+
 func (*FromMaster_Registered) isFromMaster_M() {}
 
 func (*FromMaster_Refused) isFromMaster_M() {}
@@ -347,6 +361,8 @@ func (*FromMaster_Shutdown) isFromMaster_M() {}
 func (*FromMaster_Delivered) isFromMaster_M() {}
 
 func (*FromMaster_LogLevel) isFromMaster_M() {}
+
+func (*FromMaster_Tokens) isFromMaster_M() {}
 
 // Register introduces an agent. The master answers Registered or Refused.
 type Register struct {
@@ -687,6 +703,59 @@ func (x *Delivered) GetMark() uint64 {
 	return 0
 }
 
+// Fresh tokens for services outside, in the place of those that the agent started with. The agent says in its heartbeats which it has.
+type Tokens struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`        // from 1
+	Credentials   []byte                 `protobuf:"bytes,2,opt,name=credentials,proto3" json:"credentials,omitempty"` // of whom the agent is at that: Hadoop's credentials
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tokens) Reset() {
+	*x = Tokens{}
+	mi := &file_ctl_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tokens) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tokens) ProtoMessage() {}
+
+func (x *Tokens) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
+func (*Tokens) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Tokens) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Tokens) GetCredentials() []byte {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -696,7 +765,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_ctl_proto_msgTypes[6]
+	mi := &file_ctl_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -708,7 +777,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[6]
+	mi := &file_ctl_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -721,7 +790,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{6}
+	return file_ctl_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Refused) GetReason() string {
@@ -740,7 +809,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_ctl_proto_msgTypes[7]
+	mi := &file_ctl_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +821,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[7]
+	mi := &file_ctl_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +834,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{7}
+	return file_ctl_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -784,7 +853,7 @@ type Shutdown struct {
 
 func (x *Shutdown) Reset() {
 	*x = Shutdown{}
-	mi := &file_ctl_proto_msgTypes[8]
+	mi := &file_ctl_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +865,7 @@ func (x *Shutdown) String() string {
 func (*Shutdown) ProtoMessage() {}
 
 func (x *Shutdown) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[8]
+	mi := &file_ctl_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +878,7 @@ func (x *Shutdown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shutdown.ProtoReflect.Descriptor instead.
 func (*Shutdown) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{8}
+	return file_ctl_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Shutdown) GetReason() string {
@@ -830,7 +899,7 @@ type ExecutionID struct {
 
 func (x *ExecutionID) Reset() {
 	*x = ExecutionID{}
-	mi := &file_ctl_proto_msgTypes[9]
+	mi := &file_ctl_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +911,7 @@ func (x *ExecutionID) String() string {
 func (*ExecutionID) ProtoMessage() {}
 
 func (x *ExecutionID) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[9]
+	mi := &file_ctl_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +924,7 @@ func (x *ExecutionID) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionID.ProtoReflect.Descriptor instead.
 func (*ExecutionID) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{9}
+	return file_ctl_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExecutionID) GetVertex() int32 {
@@ -891,7 +960,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_ctl_proto_msgTypes[10]
+	mi := &file_ctl_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +972,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[10]
+	mi := &file_ctl_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +985,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{10}
+	return file_ctl_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Error) GetKind() int32 {
@@ -961,7 +1030,7 @@ type TaskUpdate struct {
 
 func (x *TaskUpdate) Reset() {
 	*x = TaskUpdate{}
-	mi := &file_ctl_proto_msgTypes[11]
+	mi := &file_ctl_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1042,7 @@ func (x *TaskUpdate) String() string {
 func (*TaskUpdate) ProtoMessage() {}
 
 func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[11]
+	mi := &file_ctl_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1055,7 @@ func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskUpdate.ProtoReflect.Descriptor instead.
 func (*TaskUpdate) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{11}
+	return file_ctl_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TaskUpdate) GetId() *ExecutionID {
@@ -1040,7 +1109,7 @@ type Deploy struct {
 
 func (x *Deploy) Reset() {
 	*x = Deploy{}
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1121,7 @@ func (x *Deploy) String() string {
 func (*Deploy) ProtoMessage() {}
 
 func (x *Deploy) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1134,7 @@ func (x *Deploy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deploy.ProtoReflect.Descriptor instead.
 func (*Deploy) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{12}
+	return file_ctl_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Deploy) GetTasks() []*Task {
@@ -1092,7 +1161,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1173,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1186,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{13}
+	return file_ctl_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Task) GetId() *ExecutionID {
@@ -1186,7 +1255,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1198,7 +1267,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1211,7 +1280,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{14}
+	return file_ctl_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Input) GetEdge() int32 {
@@ -1241,7 +1310,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1322,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1335,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{15}
+	return file_ctl_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Channel) GetPartition() string {
@@ -1315,7 +1384,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1396,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1409,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{16}
+	return file_ctl_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Output) GetEdge() int32 {
@@ -1374,7 +1443,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1455,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1468,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{17}
+	return file_ctl_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Cancel) GetIds() []*ExecutionID {
@@ -1427,7 +1496,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1508,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1521,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{18}
+	return file_ctl_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Split) GetId() []byte {
@@ -1480,7 +1549,7 @@ type Splits struct {
 
 func (x *Splits) Reset() {
 	*x = Splits{}
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1561,7 @@ func (x *Splits) String() string {
 func (*Splits) ProtoMessage() {}
 
 func (x *Splits) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1574,7 @@ func (x *Splits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Splits.ProtoReflect.Descriptor instead.
 func (*Splits) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{19}
+	return file_ctl_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Splits) GetId() *ExecutionID {
@@ -1538,7 +1607,7 @@ type PartitionsReleased struct {
 
 func (x *PartitionsReleased) Reset() {
 	*x = PartitionsReleased{}
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1550,7 +1619,7 @@ func (x *PartitionsReleased) String() string {
 func (*PartitionsReleased) ProtoMessage() {}
 
 func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1563,7 +1632,7 @@ func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionsReleased.ProtoReflect.Descriptor instead.
 func (*PartitionsReleased) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{20}
+	return file_ctl_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PartitionsReleased) GetPartitions() []string {
@@ -1578,13 +1647,14 @@ type Heartbeat struct {
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
 	Tasks         []*TaskReport          `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Agent         *AgentStats            `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	Tokens        uint64                 `protobuf:"varint,40,opt,name=tokens,proto3" json:"tokens,omitempty"` // version of the tokens in use; 0: those it started with
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1666,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1679,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{21}
+	return file_ctl_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Heartbeat) GetSeq() uint64 {
@@ -1633,6 +1703,13 @@ func (x *Heartbeat) GetAgent() *AgentStats {
 	return nil
 }
 
+func (x *Heartbeat) GetTokens() uint64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
 type HeartbeatAck struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -1642,7 +1719,7 @@ type HeartbeatAck struct {
 
 func (x *HeartbeatAck) Reset() {
 	*x = HeartbeatAck{}
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1731,7 @@ func (x *HeartbeatAck) String() string {
 func (*HeartbeatAck) ProtoMessage() {}
 
 func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1744,7 @@ func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatAck.ProtoReflect.Descriptor instead.
 func (*HeartbeatAck) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{22}
+	return file_ctl_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HeartbeatAck) GetSeq() uint64 {
@@ -1695,7 +1772,7 @@ type TaskReport struct {
 
 func (x *TaskReport) Reset() {
 	*x = TaskReport{}
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1784,7 @@ func (x *TaskReport) String() string {
 func (*TaskReport) ProtoMessage() {}
 
 func (x *TaskReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1797,7 @@ func (x *TaskReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskReport.ProtoReflect.Descriptor instead.
 func (*TaskReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{23}
+	return file_ctl_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TaskReport) GetId() *ExecutionID {
@@ -1806,7 +1883,7 @@ type HopReport struct {
 
 func (x *HopReport) Reset() {
 	*x = HopReport{}
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +1895,7 @@ func (x *HopReport) String() string {
 func (*HopReport) ProtoMessage() {}
 
 func (x *HopReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +1908,7 @@ func (x *HopReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HopReport.ProtoReflect.Descriptor instead.
 func (*HopReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{24}
+	return file_ctl_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HopReport) GetEdge() int32 {
@@ -1872,7 +1949,7 @@ type OperatorReport struct {
 
 func (x *OperatorReport) Reset() {
 	*x = OperatorReport{}
-	mi := &file_ctl_proto_msgTypes[25]
+	mi := &file_ctl_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +1961,7 @@ func (x *OperatorReport) String() string {
 func (*OperatorReport) ProtoMessage() {}
 
 func (x *OperatorReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[25]
+	mi := &file_ctl_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +1974,7 @@ func (x *OperatorReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorReport.ProtoReflect.Descriptor instead.
 func (*OperatorReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{25}
+	return file_ctl_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OperatorReport) GetNode() int32 {
@@ -1933,7 +2010,7 @@ type SplitReport struct {
 
 func (x *SplitReport) Reset() {
 	*x = SplitReport{}
-	mi := &file_ctl_proto_msgTypes[26]
+	mi := &file_ctl_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2022,7 @@ func (x *SplitReport) String() string {
 func (*SplitReport) ProtoMessage() {}
 
 func (x *SplitReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[26]
+	mi := &file_ctl_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2035,7 @@ func (x *SplitReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitReport.ProtoReflect.Descriptor instead.
 func (*SplitReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{26}
+	return file_ctl_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SplitReport) GetId() []byte {
@@ -2070,7 +2147,7 @@ type AgentStats struct {
 
 func (x *AgentStats) Reset() {
 	*x = AgentStats{}
-	mi := &file_ctl_proto_msgTypes[27]
+	mi := &file_ctl_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2159,7 @@ func (x *AgentStats) String() string {
 func (*AgentStats) ProtoMessage() {}
 
 func (x *AgentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[27]
+	mi := &file_ctl_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2172,7 @@ func (x *AgentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentStats.ProtoReflect.Descriptor instead.
 func (*AgentStats) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{27}
+	return file_ctl_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AgentStats) GetRss() int64 {
@@ -2278,7 +2355,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\x04task\x18\x03 \x01(\v2\x16.heddle.ctl.TaskUpdateH\x00R\x04task\x12<\n" +
 	"\breleased\x18\x04 \x01(\v2\x1e.heddle.ctl.PartitionsReleasedH\x00R\breleased\x12/\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x13.heddle.ctl.GoodbyeH\x00R\agoodbyeB\x03\n" +
-	"\x01m\"\xd4\x03\n" +
+	"\x01m\"\x82\x04\n" +
 	"\n" +
 	"FromMaster\x128\n" +
 	"\n" +
@@ -2292,7 +2369,8 @@ const file_ctl_proto_rawDesc = "" +
 	"\bshutdown\x18\a \x01(\v2\x14.heddle.ctl.ShutdownH\x00R\bshutdown\x125\n" +
 	"\tdelivered\x18\n" +
 	" \x01(\v2\x15.heddle.ctl.DeliveredH\x00R\tdelivered\x123\n" +
-	"\tlog_level\x18\x14 \x01(\v2\x14.heddle.ctl.LogLevelH\x00R\blogLevelB\x03\n" +
+	"\tlog_level\x18\x14 \x01(\v2\x14.heddle.ctl.LogLevelH\x00R\blogLevel\x12,\n" +
+	"\x06tokens\x18( \x01(\v2\x12.heddle.ctl.TokensH\x00R\x06tokensB\x03\n" +
 	"\x01m\"\x8f\x04\n" +
 	"\bRegister\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
@@ -2328,7 +2406,10 @@ const file_ctl_proto_rawDesc = "" +
 	"\x05level\x18\x02 \x01(\tR\x05level\x12\x15\n" +
 	"\x06for_ms\x18\x03 \x01(\x03R\x05forMs\"\x1f\n" +
 	"\tDelivered\x12\x12\n" +
-	"\x04mark\x18\x01 \x01(\x04R\x04mark\"!\n" +
+	"\x04mark\x18\x01 \x01(\x04R\x04mark\"D\n" +
+	"\x06Tokens\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x12 \n" +
+	"\vcredentials\x18\x02 \x01(\fR\vcredentials\"!\n" +
 	"\aRefused\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"!\n" +
 	"\aGoodbye\x12\x16\n" +
@@ -2394,11 +2475,12 @@ const file_ctl_proto_rawDesc = "" +
 	"\x12PartitionsReleased\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\tR\n" +
-	"partitions\"y\n" +
+	"partitions\"\x91\x01\n" +
 	"\tHeartbeat\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12,\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x16.heddle.ctl.TaskReportR\x05tasks\x12,\n" +
-	"\x05agent\x18\x03 \x01(\v2\x16.heddle.ctl.AgentStatsR\x05agent\" \n" +
+	"\x05agent\x18\x03 \x01(\v2\x16.heddle.ctl.AgentStatsR\x05agent\x12\x16\n" +
+	"\x06tokens\x18( \x01(\x04R\x06tokens\" \n" +
 	"\fHeartbeatAck\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xf6\x02\n" +
 	"\n" +
@@ -2484,7 +2566,7 @@ func file_ctl_proto_rawDescGZIP() []byte {
 	return file_ctl_proto_rawDescData
 }
 
-var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_ctl_proto_goTypes = []any{
 	(*FromAgent)(nil),          // 0: heddle.ctl.FromAgent
 	(*FromMaster)(nil),         // 1: heddle.ctl.FromMaster
@@ -2492,74 +2574,76 @@ var file_ctl_proto_goTypes = []any{
 	(*Registered)(nil),         // 3: heddle.ctl.Registered
 	(*LogLevel)(nil),           // 4: heddle.ctl.LogLevel
 	(*Delivered)(nil),          // 5: heddle.ctl.Delivered
-	(*Refused)(nil),            // 6: heddle.ctl.Refused
-	(*Goodbye)(nil),            // 7: heddle.ctl.Goodbye
-	(*Shutdown)(nil),           // 8: heddle.ctl.Shutdown
-	(*ExecutionID)(nil),        // 9: heddle.ctl.ExecutionID
-	(*Error)(nil),              // 10: heddle.ctl.Error
-	(*TaskUpdate)(nil),         // 11: heddle.ctl.TaskUpdate
-	(*Deploy)(nil),             // 12: heddle.ctl.Deploy
-	(*Task)(nil),               // 13: heddle.ctl.Task
-	(*Input)(nil),              // 14: heddle.ctl.Input
-	(*Channel)(nil),            // 15: heddle.ctl.Channel
-	(*Output)(nil),             // 16: heddle.ctl.Output
-	(*Cancel)(nil),             // 17: heddle.ctl.Cancel
-	(*Split)(nil),              // 18: heddle.ctl.Split
-	(*Splits)(nil),             // 19: heddle.ctl.Splits
-	(*PartitionsReleased)(nil), // 20: heddle.ctl.PartitionsReleased
-	(*Heartbeat)(nil),          // 21: heddle.ctl.Heartbeat
-	(*HeartbeatAck)(nil),       // 22: heddle.ctl.HeartbeatAck
-	(*TaskReport)(nil),         // 23: heddle.ctl.TaskReport
-	(*HopReport)(nil),          // 24: heddle.ctl.HopReport
-	(*OperatorReport)(nil),     // 25: heddle.ctl.OperatorReport
-	(*SplitReport)(nil),        // 26: heddle.ctl.SplitReport
-	(*AgentStats)(nil),         // 27: heddle.ctl.AgentStats
-	nil,                        // 28: heddle.ctl.Register.CustomEntry
-	nil,                        // 29: heddle.ctl.OperatorReport.CountersEntry
+	(*Tokens)(nil),             // 6: heddle.ctl.Tokens
+	(*Refused)(nil),            // 7: heddle.ctl.Refused
+	(*Goodbye)(nil),            // 8: heddle.ctl.Goodbye
+	(*Shutdown)(nil),           // 9: heddle.ctl.Shutdown
+	(*ExecutionID)(nil),        // 10: heddle.ctl.ExecutionID
+	(*Error)(nil),              // 11: heddle.ctl.Error
+	(*TaskUpdate)(nil),         // 12: heddle.ctl.TaskUpdate
+	(*Deploy)(nil),             // 13: heddle.ctl.Deploy
+	(*Task)(nil),               // 14: heddle.ctl.Task
+	(*Input)(nil),              // 15: heddle.ctl.Input
+	(*Channel)(nil),            // 16: heddle.ctl.Channel
+	(*Output)(nil),             // 17: heddle.ctl.Output
+	(*Cancel)(nil),             // 18: heddle.ctl.Cancel
+	(*Split)(nil),              // 19: heddle.ctl.Split
+	(*Splits)(nil),             // 20: heddle.ctl.Splits
+	(*PartitionsReleased)(nil), // 21: heddle.ctl.PartitionsReleased
+	(*Heartbeat)(nil),          // 22: heddle.ctl.Heartbeat
+	(*HeartbeatAck)(nil),       // 23: heddle.ctl.HeartbeatAck
+	(*TaskReport)(nil),         // 24: heddle.ctl.TaskReport
+	(*HopReport)(nil),          // 25: heddle.ctl.HopReport
+	(*OperatorReport)(nil),     // 26: heddle.ctl.OperatorReport
+	(*SplitReport)(nil),        // 27: heddle.ctl.SplitReport
+	(*AgentStats)(nil),         // 28: heddle.ctl.AgentStats
+	nil,                        // 29: heddle.ctl.Register.CustomEntry
+	nil,                        // 30: heddle.ctl.OperatorReport.CountersEntry
 }
 var file_ctl_proto_depIdxs = []int32{
 	2,  // 0: heddle.ctl.FromAgent.register:type_name -> heddle.ctl.Register
-	21, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
-	11, // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
-	20, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
-	7,  // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
+	22, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
+	12, // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
+	21, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
+	8,  // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
 	3,  // 5: heddle.ctl.FromMaster.registered:type_name -> heddle.ctl.Registered
-	6,  // 6: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
-	12, // 7: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
-	17, // 8: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
-	19, // 9: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
-	22, // 10: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
-	8,  // 11: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
+	7,  // 6: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
+	13, // 7: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
+	18, // 8: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
+	20, // 9: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
+	23, // 10: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
+	9,  // 11: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
 	5,  // 12: heddle.ctl.FromMaster.delivered:type_name -> heddle.ctl.Delivered
 	4,  // 13: heddle.ctl.FromMaster.log_level:type_name -> heddle.ctl.LogLevel
-	11, // 14: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
-	28, // 15: heddle.ctl.Register.custom:type_name -> heddle.ctl.Register.CustomEntry
-	9,  // 16: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
-	10, // 17: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
-	23, // 18: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
-	13, // 19: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
-	9,  // 20: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
-	14, // 21: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
-	16, // 22: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
-	18, // 23: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
-	15, // 24: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
-	9,  // 25: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
-	9,  // 26: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
-	18, // 27: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
-	23, // 28: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
-	27, // 29: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
-	9,  // 30: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
-	25, // 31: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
-	26, // 32: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
-	24, // 33: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
-	29, // 34: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
-	0,  // 35: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
-	1,  // 36: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
-	36, // [36:37] is the sub-list for method output_type
-	35, // [35:36] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	6,  // 14: heddle.ctl.FromMaster.tokens:type_name -> heddle.ctl.Tokens
+	12, // 15: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
+	29, // 16: heddle.ctl.Register.custom:type_name -> heddle.ctl.Register.CustomEntry
+	10, // 17: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
+	11, // 18: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
+	24, // 19: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
+	14, // 20: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
+	10, // 21: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
+	15, // 22: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
+	17, // 23: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
+	19, // 24: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
+	16, // 25: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
+	10, // 26: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
+	10, // 27: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
+	19, // 28: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
+	24, // 29: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
+	28, // 30: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
+	10, // 31: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
+	26, // 32: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
+	27, // 33: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
+	25, // 34: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
+	30, // 35: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
+	0,  // 36: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
+	1,  // 37: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
+	37, // [37:38] is the sub-list for method output_type
+	36, // [36:37] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_ctl_proto_init() }
@@ -2584,6 +2668,7 @@ func file_ctl_proto_init() {
 		(*FromMaster_Shutdown)(nil),
 		(*FromMaster_Delivered)(nil),
 		(*FromMaster_LogLevel)(nil),
+		(*FromMaster_Tokens)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2591,7 +2676,7 @@ func file_ctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ctl_proto_rawDesc), len(file_ctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

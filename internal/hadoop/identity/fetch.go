@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
@@ -148,4 +149,45 @@ func (i *Identity) renewer(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return p.String(), nil
+}
+
+// Refresh gets new delegation tokens for file systems, for processes that have no ticket, and tells until when they are good. We are their renewer
+// ourselves, and nobody renews them: they are to be replaced in time.
+func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem) (token.Credentials, time.Time, error) {
+	var out token.Credentials
+	var until time.Time
+	if i.login == nil {
+		return out, until, errors.New("cannot get new delegation tokens without a Kerberos login")
+	}
+	for _, s := range systems {
+		t, end, err := i.renewed(ctx, s)
+		if err != nil {
+			return out, until, err
+		}
+		out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
+		if until.IsZero() || end.Before(until) {
+			until = end
+		}
+	}
+	return out, until, nil
+}
+
+// renewed gets a token for a file system that we may renew, and renews it, by which alone a client learns how long it is good.
+func (i *Identity) renewed(ctx context.Context, s hconf.FileSystem) (token.Token, time.Time, error) {
+	t, err := i.hdfsDelegation(ctx, s, i.login.Principal().String())
+	if err != nil {
+		return t, time.Time{}, err
+	}
+	cfg, err := i.HDFS()
+	if err != nil {
+		return t, time.Time{}, err
+	}
+	cfg.NameNodes = s.NameNodes
+	f, err := hdfs.Open(cfg)
+	if err != nil {
+		return t, time.Time{}, err
+	}
+	defer f.Close()
+	end, err := f.RenewToken(ctx, t)
+	return t, end, err
 }
