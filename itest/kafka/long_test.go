@@ -477,7 +477,7 @@ func longGroup(l *long) {
 	c.Mark(1)
 	c.Delivered(1)
 	x.r.Close()
-	out, err := l.k.Tool("", "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", l.k.Bootstrap, "--describe", "--group", "heddle-group")
+	out, err := l.k.Tool("", "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", l.k.Bootstrap, "--describe", "--group", "heddle-group", "--timeout", "60000")
 	if err != nil {
 		l.t.Fatal(err)
 	}
