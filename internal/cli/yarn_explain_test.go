@@ -75,7 +75,7 @@ func TestExplain(t *testing.T) {
 	}
 	busy(c)
 	got := command(t, nil, environ, "explain", "application_1_0001")
-	for _, want := range []string{"application_1_0001  clicks  queue root.small  user alice  RUNNING", "waits for 3 more", "asks for 3 × 1024 MB and 1 core", "waiting: Queue root.small is at its most",
+	for _, want := range []string{"application_1_0001  clicks  queue root.small  user alice  RUNNING", "waits for 3 more", "asks for 3 × 1024 MB and 1 core", "waiting: Queue root.small has no room for another container of 1024 MB and 1 core: it uses 2048 MB",
 		"fix:", "1 lost, 1 unhealthy"} {
 		if got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("exit code %d, %s%s\nwant %q", got.code, got.stdout, got.stderr, want)

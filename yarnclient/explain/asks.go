@@ -205,7 +205,7 @@ func (x *explanation) limits(label string, each report.Resource) {
 		if i > 0 {
 			who = fmt.Sprintf("Queue %s, above %s,", q.Path, x.queue.Path)
 		}
-		text := fmt.Sprintf("%s is at its most: it uses %s, %.0f %% of the cluster, and may use %.0f %%", who, q.Used, used, most)
+		text := fmt.Sprintf("%s has no room for another container of %s: it uses %s, %.0f %% of the cluster, and may use %.0f %%", who, each, q.Used, used, most)
 		if !q.Max.IsZero() {
 			text += fmt.Sprintf(" (%s)", q.Max)
 		}
