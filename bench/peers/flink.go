@@ -113,7 +113,7 @@ func (c *cluster) java(log string, args ...string) (*exec.Cmd, error) {
 }
 
 func (c *cluster) await(ctx context.Context, workers int) error {
-	for deadline := time.Now().Add(120 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(300 * time.Millisecond) {
 		var o struct {
 			Workers int `json:"taskmanagers"`
 			Slots   int `json:"slots-total"`
@@ -204,7 +204,7 @@ func (c *cluster) run(ctx context.Context, j flinkJob) (flinkResult, error) {
 }
 
 func (c *cluster) measure(ctx context.Context, j flinkJob) (res flinkResult, err error) {
-	for deadline := time.Now().Add(60 * time.Second); c.count() == 0; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); c.count() == 0; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			return res, errors.New("the job does not start")
 		}
