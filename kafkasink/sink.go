@@ -85,7 +85,7 @@ func (s *Sink) newWriter(ctx context.Context, rt flow.Runtime) (*writer, error) 
 	}
 	p, err := kafka.NewProducer(ctx, cfg, kafka.ProducerConfig{
 		Topic: s.topic, Codec: codec, MaxMessageBytes: s.maxBytes, BatchBytes: s.batchBytes, Linger: s.linger, First: rt.Subtask(),
-		Logger: rt.Logger(), Waiting: rt.Counter("waiting partitions"), Retries: rt.Counter("resent batches"), Sent: rt.Counter("sent bytes"),
+		Logger: rt.Logger().With("component", "kafkasink"), Waiting: rt.Counter("waiting partitions"), Retries: rt.Counter("resent batches"), Sent: rt.Counter("sent bytes"),
 	})
 	if err != nil {
 		return nil, err

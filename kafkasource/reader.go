@@ -65,7 +65,7 @@ func newReader(ctx context.Context, s *Source, env flow.ReaderEnv, want flow.Mes
 	r.puller, err = kafka.NewPuller(ctx, cfg, kafka.PullerConfig{
 		Committed: !s.uncommitted,
 		OnLoss:    s.onLoss,
-		Logger:    rt.Logger(),
+		Logger:    rt.Logger().With("component", "kafkasource"),
 		Wake:      rt.Wake,
 		Waiting:   rt.Counter("waiting partitions"),
 		Resets:    rt.Counter("data losses"),

@@ -3,6 +3,7 @@ package task
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/flow"
@@ -38,7 +39,8 @@ type follower struct {
 	admitAt time.Time
 	polled  time.Time // when the poll of the source began
 
-	span telemetry.Span // of the chain, while a record is followed
+	span   telemetry.Span                    // of the chain, while a record is followed
+	logged atomic.Pointer[flow.TraceContext] // the span, for those who log
 
 	in      *input // whose segment is being read, if it has marks
 	hop     *netstack.Hop
@@ -109,7 +111,11 @@ func (f *follower) Recording() bool { return f.cfg.Provider.Traces() }
 func (f *follower) begin(st telemetry.Start) flow.TraceContext {
 	st.Attrs = append(st.Attrs[:len(st.Attrs):len(st.Attrs)], f.attrs...)
 	f.span = f.cfg.Provider.Start(st)
-	return f.span.Context()
+	c := f.span.Context()
+	if f.span.Recording() {
+		f.log(&c)
+	}
+	return c
 }
 
 // Read implements flow.Follower.
@@ -185,6 +191,9 @@ func (f *follower) Fire(name string, links []flow.TraceContext) flow.TraceContex
 func (f *follower) Done(err error) {
 	if err != nil {
 		f.span.Fail("the chain failed; the job's failure tells why")
+	}
+	if f.span.Recording() {
+		f.log(nil)
 	}
 	f.span.End(f.now())
 	f.span = telemetry.Span{}

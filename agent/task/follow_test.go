@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -314,6 +316,22 @@ func TestSlowLinkShowsAsWireTime(t *testing.T) {
 	}
 	if n == 0 {
 		t.Errorf("no record was followed over the wire; spans: %v", names(spans))
+	}
+}
+
+func TestLogsTellTheTrace(t *testing.T) {
+	var out bytes.Buffer
+	f := &follower{}
+	log := slog.New(traceHandler{slog.NewTextHandler(&out, nil), f}).With("task", "1")
+	log.Info("before")
+	f.log(&flow.TraceContext{Trace: [16]byte{0xab}, Span: [8]byte{0xcd}})
+	log.Info("within")
+	f.log(nil)
+	log.Info("after")
+	lines := strings.Split(out.String(), "\n")
+	if strings.Contains(lines[0], "trace_id") || !strings.Contains(lines[1], "task=1 trace_id=ab000000000000000000000000000000 span_id=cd00000000000000") ||
+		strings.Contains(lines[2], "trace_id") {
+		t.Errorf("logged was\n%s", out.String())
 	}
 }
 

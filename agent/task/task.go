@@ -140,11 +140,14 @@ func (t *Task) defaults() {
 	if t.env.Logger == nil {
 		t.env.Logger = slog.New(slog.DiscardHandler)
 	}
-	t.env.Logger = t.env.Logger.With("task", t.spec.ID.String())
+	t.env.Logger = t.env.Logger.With("job", t.spec.Plan.Name, "task", t.spec.ID.String(), "vertex", t.vertex.Name, "subtask", t.spec.ID.Subtask)
 	t.meter.clock = t.env.Clock
 	t.first = t.env.OnFirst != nil
 	if t.env.Follow.on() {
 		t.follow = newFollower(t, t.env.Follow)
+		if t.follow.Recording() {
+			t.env.Logger = slog.New(traceHandler{t.env.Logger.Handler(), t.follow})
+		}
 	}
 }
 
