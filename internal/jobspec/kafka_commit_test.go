@@ -2,9 +2,12 @@ package jobspec
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +28,8 @@ type kafkaTest struct {
 	cluster *kfake.Cluster
 	client  *kgo.Client
 	log     *strings.Builder
+
+	registry string // URL; "": none
 }
 
 func newKafkaTest(t *testing.T, topics ...string) *kafkaTest {
@@ -66,6 +71,9 @@ func (k *kafkaTest) run(ctx context.Context, text string) error {
 		k.t.Fatal(err)
 	}
 	option := func(name string) (string, bool) {
+		if name == "schema-registry.urls" {
+			return k.registry, k.registry != ""
+		}
 		return strings.Join(k.cluster.ListenAddrs(), ","), name == kafka.OptBrokers
 	}
 	return inproc.Run(ctx, inproc.Config{Graph: job.Graph(), Compiled: g, Options: option, Logger: slog.New(slog.NewTextHandler(k.log, nil))})
@@ -188,5 +196,45 @@ sink: { kafka: { topic: out, format: json } }
 	}
 	if !strings.Contains(k.log.String(), "lacks what was held when it stopped") {
 		t.Errorf("the log does not say what a restart lacks:\n%s", k.log)
+	}
+}
+
+// TestAvroRegistry reads messages whose schema a registry has; a bad one is left out, and an unknown schema is told.
+func TestAvroRegistry(t *testing.T) {
+	k := newKafkaTest(t, "in", "out", "bad")
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/schemas/ids/1" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]string{"schema": `{"type":"record","name":"Click","fields":[{"name":"user","type":"string"},{"name":"n","type":"long"},
+			{"name":"tags","type":{"type":"array","items":"string"}},{"name":"at","type":{"type":"long","logicalType":"timestamp-millis"}}]}`})
+	}))
+	defer srv.Close()
+	k.registry = srv.URL
+	k.produce(0, "\x00\x00\x00\x00\x01\x02a\x54\x02\x02x\x00\xd0\x0f", "not framed", "\x00\x00\x00\x00\x02\x02a")
+	for _, fields := range []string{"", "  fields: { user: string, n: int, tags: list, at: time }\n"} {
+		err := k.run(k.ctx, `
+name: avro
+source:
+  kafka: { partitions: { in: [0] }, format: avro, stop: latest }
+  on_error: { dead_letter: bad }
+`+fields+`sinks:
+  out: { from: source, kafka: { topic: out, format: json } }
+  bad: { kafka: { topic: bad, format: { text: "{error}" } } }
+`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := k.read(3)
+		if want := `out: {"user":"a","n":42,"tags":["x"],"at":"1970-01-01T00:00:01Z"}`; got[2] != want && fields != "" {
+			t.Errorf("got %s, want %s", got[2], want)
+		}
+		if want := `out: {"at":"1970-01-01T00:00:01Z","n":42,"tags":["x"],"user":"a"}`; got[2] != want && fields == "" {
+			t.Errorf("got %s, want %s", got[2], want)
+		}
+		if !strings.Contains(got[0], "no schema id") || !strings.Contains(got[1], "cannot get schema 2: the registry does not have it") {
+			t.Errorf("dead letters are %q", got[:2])
+		}
 	}
 }
