@@ -120,7 +120,7 @@ func (x *scarce) command(args ...string) (string, error) {
 // explains waits until heddle explain finds a reason of a kind.
 func (x *scarce) explains(t *testing.T, id yarnid.Application, kind, text string) {
 	t.Helper()
-	x.bed.Eventually(fmt.Sprintf("heddle explain %s finds %s", id, kind), time.Minute, func() error {
+	x.bed.Eventually(fmt.Sprintf("heddle explain %s finds %s", id, kind), 2*time.Minute, func() error {
 		out, err := x.command("explain", id.String(), "--json")
 		if err != nil {
 			return err
@@ -240,14 +240,14 @@ func TestExplain(t *testing.T) {
 	t.Run("apart", x.testApart)
 }
 
-// testSubmit: the cluster takes no submissions by REST, so that they go by RPC, with a lifetime, at whose end YARN ends the application.
+// testSubmit: the cluster takes no submissions by REST, so that they go by RPC, with a lifetime. At its end, which is changed, YARN ends the application.
 func (x *scarce) testSubmit(t *testing.T) {
 	a := x.access[yarnclient.Auto]
 	app, err := a.NewApplication(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &yarnclient.Submission{ID: app.ID, Name: "short", Type: "HEDDLE", Queue: "wide", Tags: []string{"Tag"}, Priority: 2, Resource: yarnclient.Resource{MemoryMB: 64, VCores: 1}, Lifetime: 5 * time.Second,
+	s := &yarnclient.Submission{ID: app.ID, Name: "short", Type: "HEDDLE", Queue: "wide", Tags: []string{"Tag"}, Priority: 2, Resource: yarnclient.Resource{MemoryMB: 64, VCores: 1}, Lifetime: time.Hour,
 		RollingLogs: "std.*", Command: "sleep 600", Env: map[string]string{"PATH": "/usr/bin:/bin"}, MaxAttempts: 1}
 	for range 2 { // the second is the same application
 		if err := a.Submit(t.Context(), s); err != nil {
@@ -267,6 +267,9 @@ func (x *scarce) testSubmit(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	if err := a.SetExpiry(t.Context(), app.ID, time.Now().Add(5*time.Second)); err != nil {
+		t.Fatal(err)
 	}
 	x.bed.Eventually("YARN ends the application at the end of its lifetime", 2*time.Minute, func() error {
 		got, err := a.App(t.Context(), app.ID)
