@@ -19,20 +19,12 @@ func (s *session) packaged(ctx context.Context, args []string) (bool, error) {
 		return false, nil
 	}
 	say := func(text string) { fmt.Fprintln(s.env.Stderr, "heddle: "+text) }
-	e, err := ship.BuildPackage(ctx, ship.Pick{Platform: ship.Host(), Log: say}, packagePath(args[0]))
+	e, err := ship.BuildPackage(ctx, ship.Pick{Platform: ship.Host(), Log: say}, args[0])
 	if err != nil {
 		return true, precondition(err)
 	}
 	defer e.Close()
 	return true, s.runProgram(ctx, e.Path, s.argsWithout(args[0]), programName(absolute(args[0])))
-}
-
-// packagePath is a folder as the go command takes it.
-func packagePath(dir string) string {
-	if filepath.IsAbs(dir) {
-		return dir
-	}
-	return "." + string(filepath.Separator) + filepath.Clean(dir)
 }
 
 func absolute(dir string) string {

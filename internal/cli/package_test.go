@@ -10,7 +10,7 @@ import (
 func TestPackage(t *testing.T) {
 	const dir = "../../examples/wordcount"
 	out := command(t, nil, nil, "plan", dir, "--parallelism", "3")
-	if out.code != 0 || !strings.Contains(out.stderr, "building ./../../examples/wordcount for ") || !strings.Contains(out.stdout, "job wordcount: ") || !strings.Contains(out.stdout, "× 3") {
+	if out.code != 0 || !strings.Contains(out.stderr, "building ../../examples/wordcount for ") || !strings.Contains(out.stdout, "job wordcount: ") || !strings.Contains(out.stdout, "× 3") {
 		t.Errorf("plan: %+v", out)
 	}
 	if out := command(t, nil, nil, "plan", dir, "--json", "--dot"); out.code != 2 || strings.Count(out.stderr, "exclude each other") != 1 {

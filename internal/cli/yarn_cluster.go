@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -27,11 +26,13 @@ type hadoop struct {
 	id      *identity.Identity
 	rm      *yarnclient.Access
 	staging string // directory of HDFS; "": in the user's home
+	owners  []string
+	public  bool
 }
 
 // openHadoop reads Hadoop's configuration. It speaks to nobody.
 func (s *session) openHadoop(c *conf.Config) (*hadoop, error) {
-	h := &hadoop{staging: c.Text("yarn.staging-dir")}
+	h := &hadoop{staging: c.Text("yarn.staging-dir"), owners: c.List("yarn.staging-owners"), public: c.Bool("yarn.staging-public")}
 	var err error
 	user, noUser := s.hadoopUser(c)
 	h.conf, err = hconf.Load(hconf.Options{Dir: c.Text("yarn.conf-dir"), Env: s.lookup, User: user, Need: []string{"core-site.xml", "yarn-site.xml"}})
@@ -156,10 +157,10 @@ func yarnError(err error) error {
 	if yarnclient.IsDenied(err) {
 		return precondition(err, "the ResourceManager does not let this user do that")
 	}
-	if api, ok := errors.AsType[*yarnclient.APIError](err); ok && strings.Contains(api.Message, "label") {
+	if yarnclient.IsRefused(err) && strings.Contains(err.Error(), "label") {
 		return precondition(err, "choose another label with --yarn.node-label, or unset it: heddle nodes shows what labels nodes have")
 	}
-	if api, ok := errors.AsType[*yarnclient.APIError](err); ok && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound}, api.Status) {
+	if yarnclient.IsRefused(err) {
 		return precondition(err)
 	}
 	return failed(err)

@@ -33,7 +33,7 @@ func (h *hadoop) openStore() (*ship.Store, *hdfs.FS, error) {
 	if err != nil {
 		return nil, nil, precondition(err)
 	}
-	store, f, err := ship.Open(ship.Options{Conf: h.conf, HDFS: cfg, StagingDir: h.staging})
+	store, f, err := ship.Open(ship.Options{Conf: h.conf, HDFS: cfg, StagingDir: h.staging, Owners: h.owners, Public: h.public})
 	if err != nil {
 		return nil, nil, hdfsError(err)
 	}

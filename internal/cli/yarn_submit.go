@@ -50,15 +50,8 @@ func (sub *submission) say(text string) { sub.doing.Store(&text) }
 
 // submit stages and submits the application. When it fails, nothing of the application is left in HDFS.
 func (sub *submission) submit(ctx context.Context) error {
-	type picked struct {
-		exe *ship.Executable
-		err error
-	}
-	pick := make(chan picked, 1)
-	go func() { // ends soon, or with ctx; it is waited for below
-		exe, err := ship.PickExecutable(ctx, ship.Pick{Path: sub.s.env.executable(), Platform: clusterPlatform, Log: sub.say})
-		pick <- picked{exe, err}
-	}()
+	pick := make(chan program, 1)
+	go func() { pick <- sub.pick(ctx) }() // ends soon, or with ctx; it is waited for below
 	var app yarnclient.NewApp
 	store, fs, err := sub.h.openStore()
 	if err == nil {
@@ -67,27 +60,45 @@ func (sub *submission) submit(ctx context.Context) error {
 			err = yarnError(err)
 		}
 	}
-	program := <-pick
-	if program.exe != nil {
-		defer program.exe.Close()
+	p := <-pick
+	if p.exe != nil {
+		defer p.exe.Close()
 	}
 	if err != nil {
 		return err
 	}
-	if program.err != nil {
-		return precondition(program.err)
+	if p.err != nil {
+		return precondition(p.err)
 	}
 	sub.id = app.ID
 	sub.times.mark("cluster asked")
-	if err := sub.send(ctx, app, program.exe); err != nil {
+	if err := sub.send(ctx, app, p); err != nil {
 		sub.remove()
 		return err
 	}
 	return nil
 }
 
-// clusterPlatform is what programs are built for.
-var clusterPlatform = ship.Platform{OS: "linux", Arch: "amd64"}
+// program is what containers run.
+type program struct {
+	exe   *ship.Executable // to be sent; nil: every node has it
+	local ship.LocalBinary
+	err   error
+}
+
+// pick chooses the program.
+func (sub *submission) pick(ctx context.Context) (p program) {
+	platform, err := ship.ParsePlatform(sub.conf.Text("yarn.platform"))
+	if err != nil {
+		return program{err: err}
+	}
+	if where := sub.conf.Text("yarn.binary"); where != "" {
+		p.local, p.err = ship.FindLocalBinary(where, sub.s.env.executable())
+		return p
+	}
+	p.exe, p.err = ship.PickExecutable(ctx, ship.Pick{Path: sub.s.env.executable(), Platform: platform, Log: sub.say})
+	return p
+}
 
 // remove removes the application's folder, if it has one.
 func (sub *submission) remove() error {
@@ -105,7 +116,7 @@ func (sub *submission) close() {
 }
 
 // send stages the files and submits.
-func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, exe *ship.Executable) error {
+func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, p program) error {
 	c := sub.conf
 	z, err := containerSizes(c, sub.h.conf, app.Max)
 	if err != nil {
@@ -115,13 +126,17 @@ func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, exe *shi
 		return err
 	}
 	name := programName(sub.s.env.Program)
-	command := commandLine("exec ./"+name, sub.s.env.Args)
+	start := "exec ./" + name
+	if p.exe == nil {
+		start = p.local.Command()
+	}
+	command := commandLine(start, sub.s.env.Args)
 	l := launch{User: sub.h.user, Command: command, MemoryMB: z.master.MemoryMB, VmemRatio: z.ratio}
 	files, err := applicationFiles(c, sub.h, sub.text, l)
 	if err != nil {
 		return err
 	}
-	staged, err := sub.store.StageApplication(ctx, ship.Application{ID: app.ID.String(), Name: name, Exe: exe, Files: files, Extra: sub.extra}, sub.progress)
+	staged, err := sub.store.StageApplication(ctx, ship.Application{ID: app.ID.String(), Name: name, Exe: p.exe, Local: p.local, Files: files, Extra: sub.extra}, sub.progress)
 	if err != nil {
 		return hdfsError(err)
 	}

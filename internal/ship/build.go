@@ -47,16 +47,22 @@ func PickExecutable(ctx context.Context, p Pick) (*Executable, error) {
 	return e, nil
 }
 
-// BuildPackage builds a package's program for the cluster: ./myjob, as the go command understands it in the working directory.
-func BuildPackage(ctx context.Context, p Pick, pkg string) (*Executable, error) {
+// BuildPackage builds the program of the package in a folder, such as ./myjob, for the cluster. The folder's own module counts, wherever the working
+// directory is.
+func BuildPackage(ctx context.Context, p Pick, dir string) (*Executable, error) {
 	if p.Log != nil {
-		p.Log(fmt.Sprintf("building %s for %s", pkg, p.Platform))
+		p.Log(fmt.Sprintf("building %s for %s", dir, p.Platform))
 	}
-	e, err := p.build(ctx, []string{pkg}, nil)
+	if !filepath.IsAbs(dir) {
+		p.Dir = filepath.Join(p.Dir, dir)
+	} else {
+		p.Dir = dir
+	}
+	e, err := p.build(ctx, []string{"."}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("cannot build the job in %s: %w", pkg, err)
+		return nil, fmt.Errorf("cannot build the job in %s: %w", dir, err)
 	}
-	e.Source = pkg
+	e.Source = dir
 	return e, nil
 }
 

@@ -181,9 +181,9 @@ func FindLocalBinary(value, exe string) (LocalBinary, error) {
 }
 
 // Command is how bash starts the program in a container, after it has made sure that it is the right one. YARN puts it between double
-// quotes, so that it has neither these nor a dollar sign.
+// quotes, so that it has neither these nor a dollar sign, and replaces <LOG_DIR>.
 func (l LocalBinary) Command() string {
 	return fmt.Sprintf("echo '%s  %s' | sha256sum -c - >/dev/null 2>&1 || "+
-		"{ echo 'heddle: %s on this node is not the program of the client (SHA-256 %s): install the same package on every node, or unset yarn.binary' >&2; exit 3; }; exec %s",
+		"{ echo 'heddle: %s on this node is not the program of the client (SHA-256 %s): install the same package on every node, or unset yarn.binary' >><LOG_DIR>/stderr; exit 3; }; exec %s",
 		l.SHA256, l.Path, l.Path, l.SHA256, l.Path)
 }

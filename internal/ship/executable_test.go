@@ -184,7 +184,11 @@ func TestLocalBinary(t *testing.T) {
 		t.Fatalf("got %+v, %v", l, err)
 	}
 	run := func() (string, error) {
-		out, err := exec.Command("bash", "-c", `exec /bin/bash -c "`+l.Command()+` one two"`).CombinedOutput()
+		command := strings.ReplaceAll(l.Command(), "<LOG_DIR>", dir)
+		out, err := exec.Command("bash", "-c", `exec /bin/bash -c "`+command+` one two"`).CombinedOutput()
+		if log, lerr := os.ReadFile(dir + "/stderr"); lerr == nil {
+			out = append(out, log...)
+		}
 		return string(out), err
 	}
 	if out, err := run(); err != nil || out != "one two\n" {
