@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/kafka/batch"
+	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 func TestDeadLetters(t *testing.T) {
@@ -30,6 +31,27 @@ func TestDeadLetters(t *testing.T) {
 		}
 		if got := string(m.At(m.Keys[i])); got != want.key || string(m.Value(i)) != want.value || text != want.headers {
 			t.Errorf("message %d: key %q, value %q, headers %q, want %+v", i, got, m.Value(i), text, want)
+		}
+	}
+}
+
+// TestPartition: the author's function decides about the partition of a key, whatever number it gives.
+func TestPartition(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(3, "out"))
+	w := newWriter(t, Topic("out").Partition(func(key []byte, _ int) int { return int(key[0]) - 'b' }),
+		RecordFormat("test", func(s string, r *Record) error {
+			r.Key, r.Value = []byte(s), []byte(s)
+			return nil
+		}), newRuntime(c.ListenAddrs()))
+	if err := w.Write(flow.Batch[string]{Recs: []string{"a", "b", "c", "d", "e"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range read(t, c, "out", 5) {
+		if want := (int32(r.Key[0]) - 'b' + 3) % 3; r.Partition != want {
+			t.Errorf("%s is in partition %d, want %d", r.Key, r.Partition, want)
 		}
 	}
 }

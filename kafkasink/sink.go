@@ -20,6 +20,7 @@ type Sink struct {
 
 	batchBytes int
 	linger     time.Duration
+	partition  func(key []byte, n int) int
 
 	cfg func(*kafka.Config) // tests set what is no option
 }
@@ -59,6 +60,13 @@ func (s *Sink) Linger(d time.Duration) *Sink {
 	return s
 }
 
+// Partition chooses the partition of a record by its key, among n. By default that is murmur2 of the key, as in Kafka's own clients. f must not keep key,
+// and is called by all subtasks at once; records without a key go to the partitions in turn.
+func (s *Sink) Partition(f func(key []byte, n int) int) *Sink {
+	s.partition = f
+	return s
+}
+
 // Describe implements heddle's sink.
 func (s *Sink) Describe() string { return "kafka " + s.topic }
 
@@ -84,7 +92,7 @@ func (s *Sink) newWriter(ctx context.Context, rt flow.Runtime) (*writer, error) 
 		return nil, err
 	}
 	p, err := kafka.NewProducer(ctx, cfg, kafka.ProducerConfig{
-		Topic: s.topic, Codec: codec, MaxMessageBytes: s.maxBytes, BatchBytes: s.batchBytes, Linger: s.linger, First: rt.Subtask(),
+		Topic: s.topic, Codec: codec, MaxMessageBytes: s.maxBytes, BatchBytes: s.batchBytes, Linger: s.linger, First: rt.Subtask(), Partition: s.partition,
 		Logger: rt.Logger().With("component", "kafkasink"), Waiting: rt.Counter("waiting partitions"), Retries: rt.Counter("resent batches"), Sent: rt.Counter("sent bytes"),
 	})
 	if err != nil {

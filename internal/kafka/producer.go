@@ -22,6 +22,8 @@ type ProducerConfig struct {
 	Linger          time.Duration // how long a batch waits for more records; 0: 10 ms
 	Memory          int           // bytes of batches that are not delivered; 0: 16 MiB
 	First           int           // which partition records without a key begin with
+	// Partition chooses the partition of a key among n; nil: KeyPartition. What it returns is taken modulo n.
+	Partition func(key []byte, n int) int
 
 	Logger  *slog.Logger
 	Waiting *flow.Counter // gauge: partitions that can't be written to for now
@@ -177,7 +179,7 @@ func (p *Producer) fill(m *flow.Messages, i int, now time.Time, r *outRecord) (i
 		}
 		part := p.parts[p.turn]
 		if r.key != nil {
-			part = p.parts[KeyPartition(r.key, int32(len(p.parts)))]
+			part = p.parts[p.partition(r.key)]
 		}
 		if p.err != nil || part.open == nil || !part.open.Append(r.time, r.key, r.value, r.headers) {
 			return i, nil
@@ -219,7 +221,7 @@ func (p *Producer) put(r *outRecord, now time.Time) error {
 func (p *Producer) target(r *outRecord) *outPart {
 	n := len(p.parts)
 	if r.key != nil {
-		return p.parts[KeyPartition(r.key, int32(n))]
+		return p.parts[p.partition(r.key)]
 	}
 	if p.parts[p.turn].open != nil {
 		return p.parts[p.turn]
@@ -232,6 +234,15 @@ func (p *Producer) target(r *outRecord) *outPart {
 	}
 	p.turn = (p.turn + 1) % n
 	return p.parts[p.turn]
+}
+
+// partition is that of a key.
+func (p *Producer) partition(key []byte) int {
+	n := len(p.parts)
+	if p.pcfg.Partition == nil {
+		return int(KeyPartition(key, int32(n)))
+	}
+	return ((p.pcfg.Partition(key, n) % n) + n) % n
 }
 
 // makeRoom sends what is open, unless what is closed will make room when it is delivered.
