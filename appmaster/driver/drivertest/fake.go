@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/internal/cluster"
@@ -19,6 +20,8 @@ type Fake struct {
 	Surplus     int                         // agents granted beyond what is asked for, with the first grant
 	Most        int                         // refuse more; 0: no limit
 	Unreachable bool                        // Return does nothing to lost agents: they go on, unseen
+	Forgetful   bool                        // like Unreachable, but what it can't reach it reports as ended, as ResourceManagers do of lost nodes
+	Slow        time.Duration               // from a grant to the agent's start
 	BeforeStart func(id cluster.AgentID)    // called between the grant and the agent's start, by the agent's goroutine
 	Doubled     bool                        // an exit is reported twice
 	ExitFirst   func(cluster.AgentID) error // not nil: the agent ends so before it has begun
@@ -26,19 +29,20 @@ type Fake struct {
 	env appmaster.DriverEnv
 	wg  sync.WaitGroup
 
-	mu      sync.Mutex
-	n       int                                         // guarded by mu
-	cancels map[cluster.AgentID]context.CancelCauseFunc // guarded by mu
-	away    map[cluster.AgentID]bool                    // guarded by mu
-	stopped bool                                        // guarded by mu
-	refused bool                                        // guarded by mu
+	mu       sync.Mutex
+	n        int                                         // guarded by mu
+	cancels  map[cluster.AgentID]context.CancelCauseFunc // guarded by mu
+	away     map[cluster.AgentID]bool                    // guarded by mu
+	reported map[cluster.AgentID]bool                    // guarded by mu: ended, though they may go on
+	stopped  bool                                        // guarded by mu
+	refused  bool                                        // guarded by mu
 }
 
 var errReturned = errors.New("it was returned")
 
 // Start implements appmaster.Driver.
 func (f *Fake) Start(env appmaster.DriverEnv) error {
-	f.env, f.cancels, f.away = env, map[cluster.AgentID]context.CancelCauseFunc{}, map[cluster.AgentID]bool{}
+	f.env, f.cancels, f.away, f.reported = env, map[cluster.AgentID]context.CancelCauseFunc{}, map[cluster.AgentID]bool{}, map[cluster.AgentID]bool{}
 	return nil
 }
 
@@ -70,11 +74,21 @@ func (f *Fake) run(ctx context.Context, id cluster.AgentID) {
 	if f.BeforeStart != nil {
 		f.BeforeStart(id)
 	}
+	if f.Slow > 0 {
+		select {
+		case <-time.After(f.Slow):
+		case <-ctx.Done():
+		}
+	}
 	err := f.play(ctx, id)
 	f.mu.Lock()
 	f.cancels[id](nil)
 	delete(f.cancels, id)
+	reported := f.reported[id]
 	f.mu.Unlock()
+	if reported {
+		return
+	}
 	exit := appmaster.AgentExit{Agent: id, Reason: "it ended", Blame: !errors.Is(context.Cause(ctx), errReturned)}
 	if err != nil {
 		exit.Reason = err.Error()
@@ -102,8 +116,12 @@ func (f *Fake) play(ctx context.Context, id cluster.AgentID) error {
 func (f *Fake) Return(id cluster.AgentID, lost bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if lost && f.Unreachable {
+	if lost && (f.Unreachable || f.Forgetful) {
 		f.away[id] = true
+	}
+	if f.away[id] && f.Forgetful && f.cancels[id] != nil && !f.reported[id] && !f.stopped {
+		f.reported[id] = true
+		f.wg.Go(func() { f.env.Exited(appmaster.AgentExit{Agent: id, Reason: "its node was lost"}) })
 	}
 	if cancel := f.cancels[id]; cancel != nil && !f.away[id] {
 		cancel(errReturned)
