@@ -8,7 +8,7 @@ TRIM    ?= -trimpath
 
 ARCH    ?= $(shell $(GO) env GOARCH)
 
-.PHONY: help build dist demo test unit lint bench bench-peers sim machine itest itest-kafka itest-kafka-long itest-yarn itest-yarn-long itest-kerberos itest-net itest-web needs generate fuzz clean
+.PHONY: help build dist demo test unit lint bench bench-peers sim machine itest itest-kafka itest-kafka-long itest-yarn itest-yarn-long itest-kerberos itest-kerberos-long itest-net itest-web itest-jaeger needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -71,6 +71,12 @@ itest-kerberos: ## tests against a real KDC and a Hadoop cluster that demands Ke
 
 itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50 applications submitted and ended at different moments
 	ITEST=yarn-long $(GO) test -count=1 -timeout 30m -v -run TestRounds ./itest/yarn
+
+itest-jaeger: ## traces and metrics of a job on two agents in a real Jaeger, judged by promtool too
+	ITEST=jaeger $(GO) test -count=1 -timeout 15m -v ./itest/jaeger
+
+itest-kerberos-long: ## a job that outlives its delegation tokens, on a cluster that encrypts everything
+	ITEST=kerberos-long $(GO) test -count=1 -timeout 15m -v ./itest/kerberos
 
 itest-net: ## the exchange between two network namespaces on a bad link (root)
 	ITEST=net $(GO) test -count=1 -timeout 10m -v ./itest/net
