@@ -83,6 +83,8 @@ func (c *cluster) configure(rpc int, tls bool) error {
 		"taskmanager.memory.managed.size": "16m", "taskmanager.memory.network.min": "128m", "taskmanager.memory.network.max": "128m",
 		"taskmanager.memory.jvm-metaspace.size": "256m", "taskmanager.memory.jvm-overhead.min": "192m", "taskmanager.memory.jvm-overhead.max": "192m",
 		"io.tmp.dirs": c.dir, "web.submit.enable": false, "restart-strategy.type": "none",
+		// for machines that are busy for a while; nothing of it is on the records' way
+		"pekko.startup-timeout": "120 s", "pekko.ask.timeout": "120 s", "heartbeat.timeout": 180000,
 	}
 	if tls {
 		conf["security.ssl.internal.enabled"] = true
