@@ -201,13 +201,19 @@ func (m *Machine) Due(now time.Time) []Effect {
 }
 
 // restart begins the next attempt. The slots of the one before are held until now, so that nobody else gets them meanwhile.
+// If the job gets other widths, they are let go first: where it is spread best is decided anew.
 func (m *Machine) restart(now time.Time) (out []Effect) {
+	next := m.cfg.Mode.Graph(m.job, m.available)
 	if len(m.slots) > 0 {
 		out = append(out, ReleaseSlots{allocations(m.slots)})
+		if m.slots = nil; next != m.graph {
+			m.deadline = now // the request follows once that was done
+			return out
+		}
 	}
 	m.attempt++
 	m.cause = nil
-	if err := m.take(m.cfg.Mode.Graph(m.job, m.available)); err != nil {
+	if err := m.take(next); err != nil {
 		panic("sched: a mode made a graph that can't be: " + err.Error()) // a job that is valid stays so at any width
 	}
 	m.reset(now)

@@ -33,7 +33,10 @@ func (m *Machine) sharing() [][]int {
 	at := make([][]int, len(m.graph.Vertices)) // by vertex and subtask: index of the slot
 	for gi := range m.groups {
 		g := &m.groups[gi]
-		for _, v := range g.vertices {
+		// The widest first: where their tasks are is no choice, and so what the narrower ones are to even out.
+		wide := slices.Clone(g.vertices)
+		slices.SortStableFunc(wide, func(u, v int) int { return m.graph.Vertices[v].Parallelism - m.graph.Vertices[u].Parallelism })
+		for _, v := range wide {
 			at[v] = m.place(g, v, at, load)
 			for _, slot := range at[v] {
 				load.add(slot)

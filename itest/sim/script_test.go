@@ -22,7 +22,7 @@ import (
 //	start JOB [held]       JOB is the number of its line, from 1
 //	checked JOB | cancel JOB | finish JOB
 //	run DURATION           time passes
-//	kill AGENT | preempt AGENT | freeze AGENT | thaw AGENT | cut AGENT | lose AGENT (its messages)
+//	kill AGENT | vanish AGENT (unseen by its driver) | preempt AGENT | freeze AGENT | thaw AGENT | cut AGENT | lose AGENT (its messages)
 //	driver [most=N] [surplus=N] [slow=D] [mute] [away] | exit AGENT (the end is told again) | restart [forget] (of the master, which forgets its agents)
 //	where                  which tasks are where, by slot
 func TestScripts(t *testing.T) {
@@ -114,6 +114,10 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.w.run(dur(words[0]))
 	case "kill":
 		agent().die("killed by signal 9", true)
+	case "vanish": // its driver does not see that
+		a := agent()
+		a.dead = true
+		a.link.cut()
 	case "preempt":
 		agent().die("preempted", false)
 	case "freeze":
