@@ -24,6 +24,11 @@ var users = []string{"alice", "bob", "carol"}
 func newCluster(t *testing.T, kopt testbed.KDCOptions, opt testbed.HadoopOptions) *cluster {
 	t.Helper()
 	testbed.Group(t, "kerberos")
+	return startCluster(t, kopt, opt)
+}
+
+func startCluster(t *testing.T, kopt testbed.KDCOptions, opt testbed.HadoopOptions) *cluster {
+	t.Helper()
 	if opt.NodeManagers == 0 {
 		opt.NodeManagers = 1
 	}
