@@ -1,7 +1,7 @@
 // Package pki is the certificate authority of one application: who may speak on its control plane and its exchange.
 //
 // The ApplicationMaster makes an Authority when it starts and keeps its key in memory only, unless there may be another attempt
-// of it after it, which must be able to take its agents over: then both are handed on as a secret (see docs/adr/010). It gives itself a server
+// of it after it, which must be able to take its agents over: then both are handed on as a secret (see docs/adr/012). It gives itself a server
 // certificate and each agent a leaf. A leaf names its agent in a URI (see AgentOf); nothing signed by another application's
 // authority is accepted, whatever it says.
 package pki
