@@ -162,6 +162,8 @@ var builtin = []Option{
 		Doc: "Keytab to log in to Kerberos by. It goes to the ApplicationMaster, in its container's credentials, so that the application outlives delegation tokens. Unset: the ticket cache ($KRB5CCNAME)."},
 	{Name: "kerberos.principal", Type: String,
 		Doc: "Principal to log in as. Unset: the only one in the keytab, or that of the ticket cache."},
+	{Name: "yarn.env", Type: List,
+		Doc: "Variables for the environment of every container, as NAME=VALUE. No secrets: others may read them on the nodes."},
 	{Name: "yarn.tags", Type: List,
 		Doc: "Tags of the application, by which it can be found."},
 	{Name: "yarn.priority", Type: Int, Default: "0", Min: "0", Max: "1000000",

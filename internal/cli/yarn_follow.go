@@ -38,6 +38,7 @@ type follower struct {
 	avoid           time.Time // until when the direct way is not tried
 	asked           time.Time // when the ResourceManager answered last
 	running         bool      // it said that the application runs
+	master          string    // where the ApplicationMaster is, as it said
 }
 
 func newFollower(h *hadoop, id yarnid.Application, token string) *follower {
@@ -81,8 +82,8 @@ func (f *follower) report(ctx context.Context, s *sight) {
 		return
 	}
 	s.report, f.asked = &app, time.Now()
-	if running := app.State == yarnclient.StateRunning; running != f.running {
-		f.running = running
+	if running := app.State == yarnclient.StateRunning; running != f.running || running && app.AMAddress != f.master {
+		f.running, f.master = running, app.AMAddress // a new attempt has another address
 		f.close()
 		f.direct, f.proxied = nil, nil
 	}

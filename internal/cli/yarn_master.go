@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -233,6 +234,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	}
 	cfg := m.app.masterConfig(plan, m.driver, front, control)
 	cfg.Advertise, cfg.Attempt = address(control), uint32(m.k.id.Attempt.Number-1)
+	defer m.announce(ctx, address(pages), cfg.Advertise)()
 	if m.fresh != nil {
 		cfg.Tokens = m.fresh.out
 		ctx, stop := context.WithCancel(ctx)
@@ -288,6 +290,7 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 		return nil, err
 	}
 	env := handedOn(m.s.env.Environ)
+	maps.Copy(env, configured(c))
 	env["HEDDLE_ROLE"], env["HEDDLE_APP_DIR"], env[driverVar], env[vmemVar] = "agent", "$PWD", "yarn", fmt.Sprint(m.launch.VmemRatio)
 	var fresh func() token.Credentials
 	if m.fresh != nil {

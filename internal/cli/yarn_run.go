@@ -22,6 +22,9 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 	if err != nil {
 		return usage(err)
 	}
+	if err := checkVariables(c); err != nil {
+		return err
+	}
 	h, err := s.openHadoop(c)
 	if err != nil {
 		return err
@@ -88,6 +91,7 @@ type yarnRun struct {
 	report      *yarnclient.App     // the latest
 	reached     time.Time           // when somebody answered last
 	interrupted bool
+	attempt     uint32 // of the ApplicationMaster, from 0
 }
 
 // detach prints the application's id.
@@ -220,6 +224,10 @@ func (r *yarnRun) see(s sight) (over bool, err error) {
 	switch {
 	case s.snap != nil:
 		s.snap.Waiting = printable(s.snap.Waiting)
+		if n := s.snap.MasterAttempt; n > r.attempt {
+			r.attempt = n
+			r.progress.say(fmt.Sprintf("%s: attempt %d of its ApplicationMaster, since the one before failed: the job starts afresh", r.id, n+1))
+		}
 		r.last = s.snap
 		r.progress.show(s.snap, s.page)
 	case s.reportEr != nil:

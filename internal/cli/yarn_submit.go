@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -193,6 +194,7 @@ const (
 // the cluster's business but for what speaks of Go's run time, time and telemetry.
 func (sub *submission) environment(resources []yarnclient.LocalResource) map[string]string {
 	env := handedOn(append(sub.s.env.Environ[:len(sub.s.env.Environ):len(sub.s.env.Environ)], sub.trace.environ()...))
+	maps.Copy(env, configured(sub.conf))
 	env["HEDDLE_ROLE"], env["HEDDLE_APP_DIR"], env[driverVar], env[resourcesVar] = "appmaster", "$PWD", "yarn", ship.EncodeResources(resources)
 	return env
 }

@@ -49,6 +49,18 @@ func TestHandedOn(t *testing.T) {
 	}
 }
 
+func TestVariables(t *testing.T) {
+	c := config(t, map[string]string{"yarn.env": "A=1,B=x $y"})
+	if env := configured(c); len(env) != 2 || env["A"] != "1" || env["B"] != `x \$y` || checkVariables(c) != nil {
+		t.Errorf("variables %v, %v", env, checkVariables(c))
+	}
+	for _, bad := range []string{"A", "=1", "A B=1", "HEDDLE_ROLE=agent", "1A=2"} {
+		if checkVariables(config(t, map[string]string{"yarn.env": bad})) == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
 func TestProgramName(t *testing.T) {
 	for in, want := range map[string]string{"heddle": "heddle", "/x/my job": "my_job", "app": "heddle", "tmp": "heddle", "..": "heddle", "-x": "heddle", "launch_container.sh": "heddle", "wörter": "w_rter"} {
 		if got := programName(in); got != want {

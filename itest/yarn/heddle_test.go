@@ -152,6 +152,7 @@ func TestHeddle(t *testing.T) {
 	c := &command{bench: x, exe: testbed.BuildHeddle(t, x.bed)}
 	t.Run("words", c.testWords)
 	t.Run("agent", c.testAgent)
+	t.Run("attempt", c.testAttempt)
 	t.Run("client", c.testClient)
 	t.Run("interrupt", c.testInterrupt)
 	t.Run("timeout", c.testTimeout)
@@ -239,6 +240,13 @@ sink: { file: { path: "hdfs://%s/out", format: json } }
 func (c *command) testAgent(t *testing.T) {
 	app := c.detached(t, append([]string{c.endless()}, eight...)...)
 	s := c.running(t, app)
+	c.bed.Eventually("the ApplicationMaster's address is in HDFS", patience, func() error {
+		data, err := c.fs.ReadFile(path.Join(c.fs.Home(), ".heddle/apps", app, "appmaster.addr"), 1<<16)
+		if err == nil && !strings.Contains(string(data), `"attempt":0`) {
+			err = fmt.Errorf("it is %s", data)
+		}
+		return err
+	})
 	hosts := map[string]int{}
 	for _, a := range s.Snapshot.Agents {
 		hosts[a.Host]++
@@ -259,6 +267,34 @@ func (c *command) testAgent(t *testing.T) {
 	testbed.Kill9(t, s.Snapshot.Agents[0].PID)
 	c.ends(t, waiting, 5, "agent-1 was lost")
 	c.run(t, 0, []string{app, "failed"}, "list", "--all")
+	c.clean(t)
+}
+
+// testAttempt kills the ApplicationMaster: YARN starts another, which starts the job afresh, and the client follows and says so.
+func (c *command) testAttempt(t *testing.T) {
+	p := c.start(t, "run", c.endless())
+	app := c.appOf(t, p)
+	c.running(t, app)
+	as, err := c.rm.Attempts(t.Context(), attemptOfName(t, app).App)
+	if err != nil || len(as) != 1 {
+		t.Fatalf("attempts %+v, %v", as, err)
+	}
+	masters := testbed.WithEnv("CONTAINER_ID=" + as[0].Container)
+	if len(masters) == 0 {
+		t.Fatal("there is no ApplicationMaster")
+	}
+	for _, pid := range masters {
+		testbed.Kill9(t, pid)
+	}
+	c.bed.Eventually("the client tells of another attempt", patience, func() error {
+		if !strings.Contains(p.Output(), "attempt 2 of its ApplicationMaster") {
+			return fmt.Errorf("it says %s", p.Tail(3))
+		}
+		return nil
+	})
+	c.running(t, app)
+	p.Interrupt()
+	c.ends(t, p, 6, "cancelled")
 	c.clean(t)
 }
 
