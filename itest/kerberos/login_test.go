@@ -164,7 +164,7 @@ func TestSkew(t *testing.T) {
 
 // TestRenewal outlives tickets of seconds: a keytab logs in again, a cache is renewed and read again when kinit wrote it.
 func TestRenewal(t *testing.T) {
-	b, k := realm(t, testbed.KDCOptions{MaxLife: "10s", Renewable: "1h"})
+	b, k := realm(t, testbed.KDCOptions{MaxLife: "15s", Renewable: "1h"})
 	kt := k.Keytab("alice.keytab", false, "alice")
 	cache := filepath.Join(b.Dir("c"), "cc")
 	k.Kinit(cache, kt, "alice")
