@@ -200,7 +200,7 @@ var builtin = []Option{
 	{Name: "kafka.properties", Type: String,
 		Doc: "File of settings in Kafka's own notation (bootstrap.servers, security.protocol, sasl.*, ssl.*, client.rack), such as its tools take by --command-config. Options go before it. It must be there wherever the job runs."},
 	{Name: "kafka.rack", Type: String,
-		Doc: "Where the job runs, in the brokers' notation: partitions are then read from replicas there, if brokers have a replica.selector.class. Unset: from leaders."},
+		Doc: "Where the job runs, or an agent, in the brokers' notation: partitions are then read from replicas there, if brokers have a replica.selector.class, and by agents there. Unset: from leaders."},
 	{Name: "kafka.rate-limit", Type: String, Default: "0", Unit: "records/s",
 		Doc: "Most records a second that a source reads of each partition. 0: no bound."},
 	{Name: "kafka.commit-interval", Type: Duration, Default: "5s", Min: "0",

@@ -31,6 +31,7 @@ type enumerator struct {
 	found  []flow.Split // by the first look, not yet given out
 	given  bool         // the first look was given out
 	known  map[kafka.TP]bool
+	near   map[kafka.TP]place  // where each is read best, as far as is known
 	order  map[kafka.TP]int    // in which partitions were found
 	ids    map[string][16]byte // of the topics read
 	failed int                 // discoveries in a row that came to nothing
@@ -41,7 +42,7 @@ func newEnumerator(ctx context.Context, s *Source, env flow.EnumeratorEnv) (*enu
 	if err != nil {
 		return nil, err
 	}
-	e := &enumerator{src: s, interval: defaultDiscovery, warn: env.Warn, known: map[kafka.TP]bool{}, order: map[kafka.TP]int{}, ids: map[string][16]byte{}}
+	e := &enumerator{src: s, interval: defaultDiscovery, warn: env.Warn, known: map[kafka.TP]bool{}, near: map[kafka.TP]place{}, order: map[kafka.TP]int{}, ids: map[string][16]byte{}}
 	if v, ok := env.Option(kafka.OptDiscoveryInterval); ok && v != "" {
 		if e.interval, err = time.ParseDuration(v); err != nil {
 			return nil, fmt.Errorf("%s is %q: want a duration such as 5m, or 0 for never", kafka.OptDiscoveryInterval, v)
@@ -106,6 +107,15 @@ func (e *enumerator) Close() error {
 	return nil
 }
 
+// place is where a partition is read best.
+type place struct{ hosts, racks []string }
+
+// of says so of its split.
+func (p place) of(s flow.Split) flow.Split {
+	s.Hosts, s.Racks = p.hosts, p.racks
+	return s
+}
+
 // first looks at the topics, and fails where one is missing or a position can't be had.
 func (e *enumerator) first(ctx context.Context) ([]flow.Split, error) {
 	tps, err := e.list(ctx, true)
@@ -123,7 +133,7 @@ func (e *enumerator) first(ctx context.Context) ([]flow.Split, error) {
 		if stops != nil {
 			stop = stops[tp]
 		}
-		splits = append(splits, splitState{TP: tp, Start: starts[tp], Stop: stop}.split())
+		splits = append(splits, e.near[tp].of(splitState{TP: tp, Start: starts[tp], Stop: stop}.split()))
 	}
 	return splits, nil
 }
@@ -214,7 +224,7 @@ func (e *enumerator) again(ctx context.Context) ([]flow.Split, error) {
 	var added []flow.Split
 	for _, tp := range tps {
 		e.know(tp)
-		added = append(added, splitState{TP: tp, Start: starts[tp], Stop: noStop}.split())
+		added = append(added, e.near[tp].of(splitState{TP: tp, Start: starts[tp], Stop: noStop}.split()))
 	}
 	return added, nil
 }
@@ -244,7 +254,11 @@ func (e *enumerator) list(ctx context.Context, strict bool) ([]kafka.TP, error) 
 		}
 		e.ids[name] = t.ID
 		for _, p := range t.Partitions {
-			out = append(out, kafka.TP{Topic: name, Partition: p.ID})
+			tp := kafka.TP{Topic: name, Partition: p.ID}
+			out = append(out, tp)
+			at := place{}
+			at.hosts, at.racks = md.Near(p)
+			e.near[tp] = at
 		}
 	}
 	if s.partitions != nil {

@@ -140,7 +140,7 @@ func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Conf
 	}
 	cfg.Graph, cfg.Plan = app.job.Graph(), plan
 	cfg.Slots, cfg.MilliCPU, cfg.Version = c.Int("agent.slots"), milliCPU(c.Int("agent.cpu")), version()
-	cfg.Custom = amounts(c, "agent.resources")
+	cfg.Custom, cfg.Rack = amounts(c, "agent.resources"), c.Text("kafka.rack")
 	advertise := cfg.Exchange.Advertise
 	cfg.Exchange, cfg.ExchangeTLS = exchangeConfig(c), c.Bool("exchange.tls")
 	cfg.FlushTimeout, cfg.Option, cfg.Logger = c.Duration("flush-timeout"), c.Option, app.log.With(logs.Component, "agent")

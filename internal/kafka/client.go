@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,7 @@ func (c *Client) Close() {
 // Metadata is what a broker said of topics.
 type Metadata struct {
 	Brokers map[int32]string // addresses by id
+	Racks   map[int32]string // by id, of brokers that say theirs
 	Topics  map[string]Topic
 }
 
@@ -68,6 +70,7 @@ type Partition struct {
 	ID     int32
 	Leader int32 // broker id, -1: none now
 	Epoch  int32
+	InSync []int32 // brokers that have all of it
 }
 
 // ErrUnknownTopic says that a topic or partition does not exist (or that we may not see it).
@@ -85,9 +88,12 @@ func (c *Client) Metadata(ctx context.Context, topics ...string) (*Metadata, err
 	if err != nil {
 		return nil, err
 	}
-	md := &Metadata{Brokers: map[int32]string{}, Topics: map[string]Topic{}}
+	md := &Metadata{Brokers: map[int32]string{}, Racks: map[int32]string{}, Topics: map[string]Topic{}}
 	for _, b := range resp.Brokers {
 		md.Brokers[b.ID()] = b.Addr()
+		if b.Rack() != "" {
+			md.Racks[b.ID()] = b.Rack()
+		}
 	}
 	for _, t := range resp.Topics {
 		topic := Topic{Internal: t.IsInternal, ID: t.Uuid}
@@ -99,13 +105,28 @@ func (c *Client) Metadata(ctx context.Context, topics ...string) (*Metadata, err
 			if p.Err != sarama.ErrNoError && p.Err != sarama.ErrReplicaNotAvailable {
 				leader = -1
 			}
-			topic.Partitions = append(topic.Partitions, Partition{ID: p.ID, Leader: leader, Epoch: p.LeaderEpoch})
+			topic.Partitions = append(topic.Partitions, Partition{ID: p.ID, Leader: leader, Epoch: p.LeaderEpoch, InSync: p.Isr})
 		}
 		slices.SortFunc(topic.Partitions, func(a, b Partition) int { return int(a.ID) - int(b.ID) })
 		md.Topics[t.Name] = topic
 	}
 	c.brokers = md.Brokers
 	return md, nil
+}
+
+// Near is where a partition is read best: on the host of its leader, else in the racks of brokers that have all of it, the leader's first.
+func (md *Metadata) Near(p Partition) (hosts, racks []string) {
+	if addr, ok := md.Brokers[p.Leader]; ok {
+		if host, _, err := net.SplitHostPort(addr); err == nil {
+			hosts = append(hosts, host)
+		}
+	}
+	for _, id := range append([]int32{p.Leader}, p.InSync...) {
+		if rack := md.Racks[id]; rack != "" && !slices.Contains(racks, rack) {
+			racks = append(racks, rack)
+		}
+	}
+	return hosts, racks
 }
 
 // Leader finds the leader of a partition. The error says why there is none.
