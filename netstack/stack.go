@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -254,7 +256,11 @@ func (s *Stack) serveAccepted(ctx context.Context, nc net.Conn) {
 	<-s.greeters
 	alive := stop()
 	if err != nil {
-		s.cfg.Logger.Warn("exchange connection refused", "peer", raw.RemoteAddr().String(), "err", err)
+		level := slog.LevelWarn
+		if errors.Is(err, io.EOF) { // it only looked whether somebody listens, as the ApplicationMaster does
+			level = slog.LevelDebug
+		}
+		s.cfg.Logger.Log(ctx, level, "exchange connection refused", "peer", raw.RemoteAddr().String(), "err", err)
 		raw.Close()
 		return
 	}
