@@ -44,7 +44,7 @@ func TestAppDirKeepsSecretsApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	r, err := conf.NewRegistry(conf.Option{Name: "x.password", Secret: true})
+	r, err := conf.NewRegistry(conf.Option{Name: "x.password", Secret: true}, conf.Option{Name: "appmaster.attempts", Type: conf.Int, Default: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
