@@ -70,10 +70,6 @@ func (c Config) complete() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.Logger = c.Logger.With("agent", string(c.Secrets.AgentID))
-	c.Follow.Agent = string(c.Secrets.AgentID)
-	if c.Plan != nil {
-		c.Follow.Job = c.Plan.Name
-	}
 	if c.Started.IsZero() {
 		c.Started = time.Now()
 	}

@@ -17,8 +17,6 @@ type Follow struct {
 	Rate     float64             // records a second that each subtask of a source chooses; 0: none
 	Ratio    float64             // beside those, the share of all records; at most one a batch is chosen
 	MaxRate  float64             // most records a second that are followed since they came with a sampled trace; 0: 1,000
-	App, Job string              // for spans
-	Agent    string
 }
 
 // on reports whether there is anything to follow.
@@ -32,7 +30,8 @@ type follower struct {
 	task   *Task
 	cfg    Follow
 	tracer *flow.Tracer
-	attrs  []flow.TraceAttr // of every span of the task
+	attrs  telemetry.Fixed                   // of the task's spans
+	phases [telemetry.Phases]telemetry.Fixed // of the spans of phases
 
 	next    time.Time // when the next record of a source is due
 	admit   float64   // records that may yet be followed because they came so
@@ -65,10 +64,11 @@ func newFollower(t *Task, cfg Follow) *follower {
 	}
 	f.admit = f.cfg.MaxRate
 	f.tracer = flow.NewTracer(f)
-	f.attrs = []flow.TraceAttr{
-		telemetry.A("heddle.job", cfg.Job), telemetry.A("heddle.app", cfg.App), telemetry.A("heddle.agent", cfg.Agent),
-		telemetry.A("heddle.vertex", t.vertex.Name), telemetry.A("heddle.vertex.id", t.spec.ID.Vertex),
-		telemetry.A("heddle.subtask", t.spec.ID.Subtask), telemetry.A("heddle.attempt", t.spec.ID.Attempt),
+	// Job, application and agent are the process's: see the resource.
+	f.attrs = telemetry.Fix(telemetry.A("heddle.vertex", t.vertex.Name), telemetry.A("heddle.vertex.id", t.spec.ID.Vertex),
+		telemetry.A("heddle.subtask", t.spec.ID.Subtask), telemetry.A("heddle.attempt", t.spec.ID.Attempt))
+	for p, name := range telemetry.PhaseNames {
+		f.phases[p] = telemetry.Fix(telemetry.A("heddle.phase", name))
 	}
 	return f
 }
@@ -109,7 +109,7 @@ func (f *follower) Recording() bool { return f.cfg.Provider.Traces() }
 
 // begin begins the span of the chain and returns what names it to those after it.
 func (f *follower) begin(st telemetry.Start) flow.TraceContext {
-	st.Attrs = append(st.Attrs[:len(st.Attrs):len(st.Attrs)], f.attrs...)
+	st.Fixed = f.attrs
 	f.span = f.cfg.Provider.Start(st)
 	c := f.span.Context()
 	if f.span.Recording() {
@@ -125,7 +125,7 @@ func (f *follower) Read(a flow.Arrival) flow.TraceContext {
 		return flow.TraceContext{}
 	}
 	node := f.task.ops[0].node
-	st := telemetry.Start{Parent: a.Parent, Name: "poll " + node.Title(), At: f.polled, Attrs: append(a.Attrs, f.attrs...)}
+	st := telemetry.Start{Parent: a.Parent, Name: "poll " + node.Title(), At: f.polled, Attrs: a.Attrs, Fixed: f.attrs}
 	st.Attrs = append(st.Attrs, telemetry.A("heddle.split", a.Split), telemetry.A("heddle.operator", node.Title()))
 	for _, attr := range a.Attrs {
 		if attr.Key == "messaging.destination.name" {
@@ -147,7 +147,7 @@ func (f *follower) Arrive(i int) flow.TraceContext {
 	m, h, now := &f.marks[i], f.hop, f.now()
 	times := [telemetry.Phases + 1]time.Time{h.Put.Add(-m.filled), h.Put, h.Credited, h.Written, h.Received, now}
 	for p := range telemetry.Phases {
-		if p == telemetry.PhaseWire && h.Local || p > 0 && p < telemetry.PhaseReceive && h.Local {
+		if h.Local && p > telemetry.PhaseFill && p < telemetry.PhaseReceive {
 			continue
 		}
 		f.in.hops[p].Observe(max(0, times[p+1].Sub(times[p])))
@@ -156,25 +156,20 @@ func (f *follower) Arrive(i int) flow.TraceContext {
 		return flow.TraceContext{}
 	}
 	c := f.in.spec.Channels[f.channel]
-	hop := f.cfg.Provider.Start(telemetry.Start{
-		Parent: m.context, Name: "exchange", Kind: telemetry.Consumer, At: times[0], Attrs: append([]flow.TraceAttr{
-			telemetry.A("heddle.edge", f.in.edge.ID), telemetry.A("heddle.channel", f.channel), telemetry.A("heddle.producer.subtask", c.Producer),
-			telemetry.A("heddle.partition", c.Partition), telemetry.A("heddle.connection", int(c.ConnIndex)),
-			telemetry.A("heddle.exchange.local", h.Local), telemetry.A("heddle.segment.bytes", f.size), telemetry.A("heddle.segment.record", m.index),
-			telemetry.A("heddle.queue.received", f.in.gate.Queued()),
-		}, f.attrs...),
-	})
+	attrs := make([]flow.TraceAttr, 0, 12)
+	attrs = append(attrs, telemetry.A("heddle.edge", f.in.edge.ID), telemetry.A("heddle.channel", f.channel), telemetry.A("heddle.producer.subtask", c.Producer),
+		telemetry.A("heddle.exchange.local", h.Local), telemetry.A("heddle.segment.bytes", f.size), telemetry.A("heddle.segment.record", m.index),
+		telemetry.A("heddle.queue.received", f.in.gate.Queued()))
 	if !h.Local {
-		hop.Set(telemetry.A("network.transport", "tcp"), telemetry.A("network.peer.address", c.Addr),
+		attrs = append(attrs, telemetry.A("heddle.connection", int(c.ConnIndex)), telemetry.A("network.transport", "tcp"), telemetry.A("network.peer.address", c.Addr),
 			telemetry.A("heddle.clock.offset", h.Clock.Ahead.Seconds()), telemetry.A("heddle.clock.offset.error", h.Clock.Within.Seconds()))
 	}
+	hop := f.cfg.Provider.Start(telemetry.Start{Parent: m.context, Name: "exchange", Kind: telemetry.Consumer, At: times[0], Attrs: attrs, Fixed: f.attrs})
 	for p := range telemetry.Phases {
-		if h.Local && p > telemetry.PhaseFill && p < telemetry.PhaseReceive {
-			continue
+		if times[p] == times[p+1] {
+			continue // there was no such wait
 		}
-		s := f.cfg.Provider.Start(telemetry.Start{Parent: hop.Context(), Name: phaseSpans[p], At: times[p]})
-		s.Set(telemetry.A("heddle.phase", telemetry.PhaseNames[p]))
-		s.End(times[p+1])
+		f.cfg.Provider.Start(telemetry.Start{Parent: hop.Context(), Name: phaseSpans[p], At: times[p], Fixed: f.phases[p]}).End(times[p+1])
 	}
 	hop.End(now)
 	return f.begin(telemetry.Start{Parent: hop.Context(), Name: f.task.vertex.Name, At: now})

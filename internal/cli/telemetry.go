@@ -33,7 +33,7 @@ func (s *session) telemetry(ctx context.Context, app *application, role, instanc
 	}
 	return telemetry.New(ctx, telemetry.Config{
 		Settings: set, Service: app.job.Name(), Instance: instance, Version: version(), Logger: app.log,
-		Attrs:   []flow.TraceAttr{telemetry.A("heddle.app", app.dir.id), telemetry.A("heddle.role", role)},
+		Attrs:   []flow.TraceAttr{telemetry.A("heddle.app", app.dir.id), telemetry.A("heddle.job", app.job.Name()), telemetry.A("heddle.role", role)},
 		Figures: figures, Interval: app.conf.Duration("metrics.interval"),
 	})
 }
@@ -142,6 +142,5 @@ func closeTelemetry(p *telemetry.Provider) {
 // follow says which records the tasks of an agent follow.
 func follow(app *application, p *telemetry.Provider) task.Follow {
 	c := app.conf
-	return task.Follow{Provider: p, Rate: c.Float("trace.sample-rate"), Ratio: c.Float("trace.sample-ratio"),
-		MaxRate: c.Float("trace.max-rate"), App: app.dir.id, Job: app.job.Name()}
+	return task.Follow{Provider: p, Rate: c.Float("trace.sample-rate"), Ratio: c.Float("trace.sample-ratio"), MaxRate: c.Float("trace.max-rate")}
 }

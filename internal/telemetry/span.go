@@ -31,7 +31,14 @@ type Start struct {
 	At     time.Time // zero: now
 	Links  []flow.TraceContext
 	Attrs  []flow.TraceAttr
+	Fixed  Fixed // attributes beside those
 }
+
+// Fixed are attributes that many spans have: they are made once.
+type Fixed struct{ kvs []attribute.KeyValue }
+
+// Fix makes Fixed attributes.
+func Fix(attrs ...flow.TraceAttr) Fixed { return Fixed{attributes(attrs)} }
 
 // Start begins a span. Where the parent, or else the sampler, says that it is not recorded, it is the zero Span.
 func (p *Provider) Start(st Start) Span {
@@ -42,7 +49,11 @@ func (p *Provider) Start(st Start) Span {
 	if st.Parent.Trace != [16]byte{} {
 		ctx = trace.ContextWithSpanContext(ctx, spanContext(st.Parent, true))
 	}
-	opts := []trace.SpanStartOption{trace.WithSpanKind(st.Kind)}
+	opts := make([]trace.SpanStartOption, 0, 4)
+	opts = append(opts, trace.WithSpanKind(st.Kind))
+	if len(st.Fixed.kvs) > 0 {
+		opts = append(opts, trace.WithAttributes(st.Fixed.kvs...))
+	}
 	if !st.At.IsZero() {
 		opts = append(opts, trace.WithTimestamp(st.At))
 	}
@@ -58,7 +69,9 @@ func (p *Provider) Start(st Start) Span {
 		s.End()
 		return Span{}
 	}
-	s.SetAttributes(attributes(st.Attrs)...)
+	if len(st.Attrs) > 0 {
+		s.SetAttributes(attributes(st.Attrs)...)
+	}
 	return Span{s}
 }
 

@@ -173,6 +173,11 @@ func (t *Trace) Instance(s *JaegerSpan) string {
 	return tagOf(t.Processes[s.ProcessID].Tags, "service.instance.id")
 }
 
+// Tag returns an attribute of the process of a span.
+func (t *Trace) Tag(s *JaegerSpan, key string) string {
+	return tagOf(t.Processes[s.ProcessID].Tags, key)
+}
+
 func tagOf(tags []JaegerTag, key string) string {
 	for _, t := range tags {
 		if t.Key == key {
