@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
@@ -92,11 +93,17 @@ func (s *Stack) greet(nc net.Conn, key connKey) (*conn, error) {
 	return c, nil
 }
 
+// errSilent is of a connection that was closed before it said anything.
+var errSilent = errors.New("it was closed before a hello")
+
 // welcome is the listening side. It accepts no other frame, and no longer one than wire.MaxHandshake, before the proof.
 func (s *Stack) welcome(nc net.Conn) (*conn, error) {
 	rd := &frameReader{nc: nc, maxData: 1}
 	addr := nc.RemoteAddr().String()
 	b, err := readFrame(rd, wire.Hello, addr)
+	if errors.Is(err, io.EOF) {
+		return nil, errSilent
+	}
 	if err != nil {
 		return nil, err
 	}

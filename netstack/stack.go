@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -257,7 +256,7 @@ func (s *Stack) serveAccepted(ctx context.Context, nc net.Conn) {
 	alive := stop()
 	if err != nil {
 		level := slog.LevelWarn
-		if errors.Is(err, io.EOF) { // it only looked whether somebody listens, as the ApplicationMaster does
+		if errors.Is(err, errSilent) { // it only looked whether somebody listens, as the ApplicationMaster does
 			level = slog.LevelDebug
 		}
 		s.cfg.Logger.Log(ctx, level, "exchange connection refused", "peer", raw.RemoteAddr().String(), "err", err)
