@@ -136,6 +136,9 @@ func (s server) Session(stream ctlpb.Control_SessionServer) error {
 	case <-ended:
 		if readErr != nil && !errors.Is(readErr, io.EOF) {
 			reason = status.Convert(readErr).Message()
+			if status.Code(readErr) == codes.Canceled { // how gRPC tells of a peer that went away
+				reason = "its connection was closed"
+			}
 		}
 	default:
 		if err != nil {
