@@ -16,6 +16,7 @@ import (
 
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/internal/ship"
 	"github.com/heddle-stream/heddle/itest/testbed"
 	"github.com/heddle-stream/heddle/yarnclient"
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
@@ -310,36 +311,42 @@ func (x *bench) testBrokenUpload(t *testing.T) {
 
 // testStore keeps a program once, whoever comes first, and refuses one that another may have planted.
 func (x *bench) testStore(t *testing.T) {
-	local, dir := x.bed.File("program", strings.Repeat("program", 1000)), x.fs.Home()+"/.heddle/bin"
+	exe, err := ship.PickExecutable(t.Context(), ship.Pick{Path: testbed.BuildProgram(t, x.bed, "./itest/yarn/testam", "testam"), Platform: ship.Host()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exe.Close()
+	store := &ship.Store{FS: x.fs, URI: "hdfs://" + x.h.NameNode, User: user, Root: x.fs.Home() + "/.stored"}
 	type result struct {
-		info   hdfs.Info
-		reused bool
-		err    error
+		resource yarnclient.LocalResource
+		reused   bool
+		err      error
 	}
 	results := make(chan result, 8)
 	for range cap(results) {
 		go func() {
-			info, reused, err := x.fs.Store(t.Context(), dir, local, nil, nil)
-			results <- result{info, reused, err}
+			r, reused, err := store.StoreBinary(t.Context(), exe, nil)
+			results <- result{r, reused, err}
 		}()
 	}
-	var first hdfs.Info
+	var first yarnclient.LocalResource
 	stored := 0
 	for range cap(results) {
 		r := <-results
 		if r.err != nil {
 			t.Fatal(r.err)
 		}
-		if first.Path == "" {
-			first = r.info
+		if first.URI == "" {
+			first = r.resource
 		}
-		if r.info != first {
-			t.Errorf("one got %+v, another %+v", first, r.info)
+		if r.resource != first {
+			t.Errorf("one got %+v, another %+v", first, r.resource)
 		}
 		if !r.reused {
 			stored++
 		}
 	}
+	dir := store.Root + "/bin"
 	list, err := x.fs.List(dir)
 	if err != nil || len(list) != 1 || stored != 1 {
 		t.Errorf("the folder holds %+v, %v; %d stored it", list, err, stored)
@@ -347,7 +354,7 @@ func (x *bench) testStore(t *testing.T) {
 	if err := x.fs.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := x.fs.Store(t.Context(), dir, local, nil, nil); err == nil || !strings.Contains(err.Error(), "planted") {
+	if _, _, err := store.StoreBinary(t.Context(), exe, nil); err == nil || !strings.Contains(err.Error(), "planted") {
 		t.Errorf("a folder that all may write: %v", err)
 	}
 }

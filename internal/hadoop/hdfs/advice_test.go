@@ -2,11 +2,14 @@ package hdfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
 )
@@ -48,4 +51,46 @@ func TestTrouble(t *testing.T) {
 			t.Errorf("%v: %q, %q; want %q, %q", x.err, got, advice, x.want, x.advice)
 		}
 	}
+}
+
+// late is a file whose next block is refused a few times, in the middle of a write.
+type late struct {
+	refusals []error
+	got      []byte
+}
+
+func (l *late) Write(b []byte) (int, error) {
+	if len(l.got) < 5 {
+		n := min(len(b), 5-len(l.got))
+		l.got = append(l.got, b[:n]...)
+		b = b[n:]
+		if len(b) == 0 {
+			return n, nil
+		}
+		return n, l.refusals[0]
+	}
+	if l.refusals = l.refusals[1:]; len(l.refusals) > 0 {
+		return 0, l.refusals[0]
+	}
+	l.got = append(l.got, b...)
+	return len(b), nil
+}
+
+func TestNextBlockIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := &os.PathError{Op: "create", Path: "/x", Err: answer{"org.apache.hadoop.hdfs.server.namenode.NotReplicatedYetException", "Not replicated yet: /x"}}
+		then := &os.PathError{Op: "create", Path: "/x", Err: answer{"java.io.IOException", "Cannot allocate block in /x: passed 'previous' block null does not match actual last block in file"}}
+		l := &late{refusals: []error{first, then, then}}
+		if n, err := writeAll(t.Context(), l, []byte("0123456789")); n != 10 || err != nil || string(l.got) != "0123456789" {
+			t.Errorf("wrote %d, %v; the file has %q", n, err, l.got)
+		}
+		l = &late{refusals: []error{answer{"java.io.IOException", "something else"}}}
+		if n, err := writeAll(t.Context(), l, []byte("0123456789")); n != 5 || err == nil {
+			t.Errorf("another failure: %d, %v", n, err)
+		}
+		l = &late{refusals: slices.Repeat([]error{first}, 100)}
+		if _, err := writeAll(t.Context(), l, []byte("0123456789")); !errors.Is(err, first) {
+			t.Errorf("for ever: %v", err)
+		}
+	})
 }

@@ -209,8 +209,37 @@ func (f *FS) create(c *hdfs.Client, name string, perm fs.FileMode) (*hdfs.FileWr
 
 // Write implements io.Writer.
 func (w *Writer) Write(b []byte) (int, error) {
-	n, err := w.w.Write(b)
+	n, err := writeAll(context.Background(), w.w, b)
 	return n, w.failed("write", err)
+}
+
+// blockAttempts is how often a block is asked for, over some 20 s.
+const blockAttempts = 16
+
+// writeAll writes to a file. Where the next block is not to be had because the NameNode has not yet heard of the one before, it waits a little.
+func writeAll(ctx context.Context, w io.Writer, b []byte) (done int, err error) {
+	wait := 50 * time.Millisecond
+	for try := 1; ; try++ {
+		n, err := w.Write(b[done:])
+		done += n
+		if err == nil || !notYet(err) || try == blockAttempts {
+			return done, err
+		}
+		if !pause(ctx, wait) {
+			return done, ctx.Err()
+		}
+		wait = min(2*wait, 2*time.Second)
+	}
+}
+
+// notYet reports whether a block was refused because the one before is not known to be whole. The library forgets that one then: it asks the next time
+// as one does for a file whose last block is full, and is refused by other words until that is so.
+func notYet(err error) bool {
+	var answer hdfs.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	return strings.HasSuffix(answer.Exception(), ".NotReplicatedYetException") || strings.Contains(answer.Message(), "does not match actual last block")
 }
 
 // Flush returns when DataNodes have all that was written.

@@ -353,7 +353,7 @@ func (f *FS) fill(ctx context.Context, w *hdfs.FileWriter, open func() (io.ReadC
 	for {
 		n, rerr := io.ReadFull(r, buf)
 		if n > 0 {
-			if _, err := w.Write(buf[:n]); err != nil {
+			if _, err := writeAll(ctx, w, buf[:n]); err != nil {
 				return err
 			}
 			done += int64(n)

@@ -103,27 +103,3 @@ func TestRename(t *testing.T) {
 		}
 	}
 }
-
-func TestTrust(t *testing.T) {
-	file, dir := Info{Path: "/s/x", Owner: "alice", Mode: 0o700, Size: 3}, Info{Path: "/s", Owner: "alice", Mode: 0o755, Dir: true}
-	for name, x := range map[string]struct {
-		change func(file, dir *Info)
-		want   string
-	}{
-		"ours":               {func(_, _ *Info) {}, ""},
-		"the trusted user's": {func(f, d *Info) { f.Owner, d.Owner = "admin", "admin" }, ""},
-		"another's":          {func(f, _ *Info) { f.Owner = "mallory" }, "mallory"},
-		"another's folder":   {func(_, d *Info) { d.Owner = "mallory" }, "mallory"},
-		"open folder":        {func(_, d *Info) { d.Mode = 0o777 }, "chmod go-w /s"},
-		"group may write":    {func(f, _ *Info) { f.Mode = 0o770 }, "chmod go-w /s/x"},
-		"other size":         {func(f, _ *Info) { f.Size = 4 }, "4 bytes, want 3"},
-		"a folder":           {func(f, _ *Info) { f.Dir = true }, "not the file"},
-	} {
-		f, d := file, dir
-		x.change(&f, &d)
-		err := trusts(f, d, 3, []string{"alice", "admin"})
-		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%s: %v, want %q", name, err, x.want)
-		}
-	}
-}
