@@ -33,8 +33,8 @@ type follower struct {
 	attrs  telemetry.Fixed                   // of the task's spans
 	phases [telemetry.Phases]telemetry.Fixed // of the spans of phases
 
-	next    time.Time // when the next record of a source is due
-	admit   float64   // records that may yet be followed because they came so
+	next    float64 // when the next record of a source is due, in milliseconds
+	admit   float64 // records that may yet be followed because they came so
 	admitAt time.Time
 	polled  time.Time // when the poll of the source began
 
@@ -76,13 +76,13 @@ func newFollower(t *Task, cfg Follow) *follower {
 func (f *follower) now() time.Time { return f.task.env.Clock() }
 
 // Due implements flow.Follower.
-func (f *follower) Due(n int) (int, bool) {
+func (f *follower) Due(n int, now int64) (int, bool) {
 	if n < 1 {
 		return 0, false
 	}
 	if f.cfg.Rate > 0 {
-		if now := f.now(); !now.Before(f.next) {
-			f.next = now.Add(time.Duration(float64(time.Second) / f.cfg.Rate))
+		if ms := float64(now); ms >= f.next {
+			f.next = max(f.next, ms-1) + 1000/f.cfg.Rate // the clock is no finer than a millisecond
 			return rand.IntN(n), true
 		}
 	}

@@ -56,7 +56,7 @@ func BenchmarkFollow(b *testing.B) {
 		name   string
 		rate   float64
 		traced bool
-	}{{"off", 0, false}, {"timed-1", 1, false}, {"traced-1", 1, true}, {"traced-1000", 1000, true}} {
+	}{{"off", 0, false}, {"timed-1", 1, false}, {"traced-1", 1, true}, {"traced-1000", 1000, true}, {"traced-20000", 20000, true}} {
 		b.Run(bench.name, func(b *testing.B) {
 			env := Env{FlushTimeout: 20 * time.Millisecond, Follow: Follow{Rate: bench.rate}}
 			if bench.traced {

@@ -192,7 +192,7 @@ func (o *sourceOp[T]) push(split string, b Batch[T]) error {
 	if err := o.tell(o.splits.wake()); err != nil {
 		return err
 	}
-	o.below = pushRead(o.tracer, o.out, split, b)
+	o.below = pushRead(o.tracer, o.out, split, b, now)
 	return o.below
 }
 

@@ -31,8 +31,8 @@ type Arrival struct {
 
 // Follower is what a task does about records that are followed. The task's goroutine calls it.
 type Follower interface {
-	// Due chooses one of the next n records that a source read, if it is time for one. It is asked once a batch.
-	Due(n int) (index int, ok bool)
+	// Due chooses one of the next n records that a source read, if it is time for one. It is asked once a batch; now is the processing time.
+	Due(n int, now int64) (index int, ok bool)
 	// Admit says whether a record that came with a sampled trace may be followed: their rate is bounded.
 	Admit() bool
 	// Read begins the spans of a record that a source read and returns the context of what follows from it.
@@ -114,11 +114,11 @@ func (t *Tracer) end(err error) error {
 }
 
 // picks returns the records to be followed of the next n that a source read, in order.
-func (t *Tracer) picks(split string, n int) []Arrival {
+func (t *Tracer) picks(split string, n int, now int64) []Arrival {
 	picks := t.arrived
 	t.arrived = nil
 	picks = slices.DeleteFunc(picks, func(a Arrival) bool { return a.Index >= n || !t.f.Admit() })
-	if i, ok := t.f.Due(n); ok && !slices.ContainsFunc(picks, func(a Arrival) bool { return a.Index == i }) {
+	if i, ok := t.f.Due(n, now); ok && !slices.ContainsFunc(picks, func(a Arrival) bool { return a.Index == i }) {
 		a := Arrival{Index: i}
 		if t.describe != nil {
 			a.Attrs = t.describe(i)
@@ -151,11 +151,11 @@ func between[T any](b Batch[T], i, j int) Batch[T] {
 }
 
 // pushRead pushes what a source read, with records to be followed in batches of their own.
-func pushRead[T any](t *Tracer, out Out[T], split string, b Batch[T]) error {
+func pushRead[T any](t *Tracer, out Out[T], split string, b Batch[T], now int64) error {
 	if t == nil {
 		return out.Push(b)
 	}
-	picks := t.picks(split, len(b.Recs))
+	picks := t.picks(split, len(b.Recs), now)
 	if len(picks) == 0 {
 		return out.Push(b)
 	}
