@@ -27,4 +27,5 @@ group itest-net make --no-print-directory itest-net
 group itest-web make --no-print-directory itest-web
 group itest-kafka make --no-print-directory itest-kafka
 group itest-yarn make --no-print-directory itest-yarn
+group itest-kerberos make --no-print-directory itest-kerberos
 echo "== all groups ok, $(( $(date +%s) - started )) s"
