@@ -4,13 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
-	"github.com/bufbuild/protocompile"
+	"github.com/bufbuild/protocompile/linker"
+	"github.com/bufbuild/protocompile/parser"
+	"github.com/bufbuild/protocompile/reporter"
 	"github.com/hamba/avro/v2"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	// What schemas import of Protobuf's own.
+	_ "google.golang.org/protobuf/types/known/anypb"
+	_ "google.golang.org/protobuf/types/known/durationpb"
+	_ "google.golang.org/protobuf/types/known/emptypb"
+	_ "google.golang.org/protobuf/types/known/fieldmaskpb"
+	_ "google.golang.org/protobuf/types/known/structpb"
+	_ "google.golang.org/protobuf/types/known/timestamppb"
+	_ "google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // Documents reads messages whose types are known from their schemas alone, as jobs in YAML do.
@@ -31,7 +45,7 @@ func (d *Documents) Open(ctx context.Context, option func(string) (string, bool)
 	if d.kind == "avro" {
 		return avroDocument(ctx, newCompiled(c, parseAvro)), nil
 	}
-	return protoDocument(ctx, newCompiled(c, func(s *schema) (protoreflect.FileDescriptor, error) { return parseProto(ctx, s) })), nil
+	return protoDocument(ctx, newCompiled(c, parseProto)), nil
 }
 
 func avroDocument(ctx context.Context, schemas *compiled[avro.Schema]) func([]byte) (map[string]any, error) {
@@ -94,21 +108,65 @@ func protoDocument(ctx context.Context, schemas *compiled[protoreflect.FileDescr
 }
 
 // parseProto compiles a file with those that it imports.
-func parseProto(ctx context.Context, s *schema) (protoreflect.FileDescriptor, error) {
+func parseProto(s *schema) (protoreflect.FileDescriptor, error) {
 	if s.kind != "PROTOBUF" {
 		return nil, fmt.Errorf("it is of kind %s, not PROTOBUF", s.kind)
 	}
 	const main = "heddle-main.proto"
-	files := map[string]string{main: s.text}
-	for name, text := range s.references {
-		files[name] = text
+	files := maps.Clone(s.references)
+	if files == nil {
+		files = map[string]string{}
 	}
-	c := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{Accessor: protocompile.SourceAccessorFromMap(files)})}
-	out, err := c.Compile(ctx, main)
+	files[main] = s.text
+	return (&protoCompiler{files: files, done: map[string]linker.File{}}).compile(main)
+}
+
+// protoCompiler compiles files that import each other. It uses parts of protocompile alone: with the whole, every process would set up all of
+// Protobuf's own files when it starts, whatever it does.
+type protoCompiler struct {
+	files map[string]string
+	done  map[string]linker.File // nil: under way
+}
+
+func (c *protoCompiler) compile(name string) (linker.File, error) {
+	if f, ok := c.done[name]; ok {
+		if f == nil {
+			return nil, fmt.Errorf("%s imports itself", name)
+		}
+		return f, nil
+	}
+	text, ok := c.files[name]
+	if !ok {
+		known, err := protoregistry.GlobalFiles.FindFileByPath(name) // Protobuf's own, such as google/protobuf/timestamp.proto
+		if err != nil {
+			return nil, fmt.Errorf("the registry does not have %s, which it imports", name)
+		}
+		return linker.NewFileRecursive(known)
+	}
+	c.done[name] = nil
+	h := reporter.NewHandler(nil)
+	tree, err := parser.Parse(name, strings.NewReader(text), h)
 	if err != nil {
 		return nil, err
 	}
-	return out[0], nil
+	parsed, err := parser.ResultFromAST(tree, true, h)
+	if err != nil {
+		return nil, err
+	}
+	var deps linker.Files
+	for _, d := range parsed.FileDescriptorProto().GetDependency() {
+		f, err := c.compile(d)
+		if err != nil {
+			return nil, err
+		}
+		deps = append(deps, f)
+	}
+	f, err := linker.Link(parsed, deps, nil, h)
+	if err != nil {
+		return nil, err
+	}
+	c.done[name] = f
+	return f, nil
 }
 
 // fieldsOf is a message as a document: every field by its name, those of no presence with their defaults, absent ones left out.

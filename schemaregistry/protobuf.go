@@ -43,7 +43,7 @@ func (f *ProtobufFormat[M]) Open(ctx context.Context, option func(string) (strin
 	if err != nil {
 		return nil, err
 	}
-	file, err := parseProto(ctx, s)
+	file, err := parseProto(s)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the schema of subject %s: %w", f.subject, err)
 	}

@@ -1,8 +1,11 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +52,27 @@ sink: { stdout: { format: { text: "{word}" } } }
 	}
 	run.Interrupt()
 	run.Wait(time.Minute)
+}
+
+// installed returns a copy of a program, which is what people run, written piece by piece. How many pages of a program the system maps around those that
+// are used depends on how its file came into the page cache: what the linker, or one large write, has just put there counts up to 15 MB more.
+func installed(t *testing.T, b *testbed.Bed, program string) string {
+	t.Helper()
+	from, err := os.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	name := filepath.Join(b.Dir("installed"), filepath.Base(program))
+	to, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 32<<10))
+	if err := errors.Join(err, to.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // residentMB is the resident memory of a process, in units of 10^6 bytes.
