@@ -145,10 +145,10 @@ func TestCommitFails(t *testing.T) {
 		produce(t, cl, "a", 0, int(10+id), int(11+id))
 		x.until(int(11 + id))
 	}
-	if err := x.poll(func() bool { return rt.Counter("failed commits").Load() > 0 && x.total() == 13 }); err != nil {
-		t.Fatal(err)
+	x.r.Close() // waits for the last try
+	if n := rt.Counter("failed commits").Load(); n == 0 {
+		t.Error("no failed commit is counted")
 	}
-	x.r.Close()
 	x.want("a-0", 0, 13)
 	if text := log.String(); !strings.Contains(text, "offsets could not be committed") || !strings.Contains(text, "needs the right to read the group") {
 		t.Errorf("the log says %s", text)
