@@ -66,6 +66,7 @@ func TestCommit(t *testing.T) {
 	committedBy(t, c, "g", "a", map[int32]int64{0: 100, 1: 50})
 	m.Delivered(3)
 	committedBy(t, c, "g", "a", map[int32]int64{0: 110, 1: 50})
+	x.r.Close() // waits until its commits are counted
 	if n := rt.Counter("commits").Load(); n != 2 {
 		t.Errorf("%d commits are counted, want 2", n)
 	}
