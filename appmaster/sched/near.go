@@ -1,6 +1,10 @@
 package sched
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
+)
 
 // addWishes says for each slot where the sources that it runs read best.
 func (m *Machine) addWishes(slots []SharedSlot) {
@@ -81,7 +85,7 @@ func (m *Machine) nearest(g *group, v int, load *load) []int {
 
 // distance is how far down the wishes a place is, -1 if it is not among them.
 func distance(n Near, host, rack string) int {
-	if i := slices.Index(n.Hosts, host); i >= 0 {
+	if i := slices.IndexFunc(n.Hosts, func(x string) bool { return cluster.SameHost(x, host) }); i >= 0 {
 		return i
 	}
 	if i := slices.Index(n.Racks, rack); i >= 0 && rack != "" {

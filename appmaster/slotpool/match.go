@@ -177,7 +177,7 @@ func (m *Machine) preferred(r *SlotRequest) int {
 		}
 	}
 	for _, host := range r.Hosts {
-		if row := m.among(r, m.byHost[host]); row >= 0 {
+		if row := m.onHost(r, host); row >= 0 {
 			return row
 		}
 	}
@@ -187,6 +187,18 @@ func (m *Machine) preferred(r *SlotRequest) int {
 		}
 	}
 	return -1
+}
+
+// onHost finds a slot on a host, whose name may lack its domain, or have it where the agents' lacks it; see cluster.SameHost.
+func (m *Machine) onHost(r *SlotRequest, name string) int {
+	key := cluster.HostKey(name)
+	if row := m.among(r, m.byHost[key]); row >= 0 {
+		return row
+	}
+	if short := cluster.ShortHost(key); short != "" {
+		return m.among(r, m.byHost[short])
+	}
+	return m.among(r, m.byShort[key])
 }
 
 // among finds a slot of the agent that has most free, of some.

@@ -17,7 +17,8 @@ type Machine struct {
 	vacant  []int
 	agents  []agent // never shrinks: one row an agent that ever offered
 	byAgent map[cluster.AgentID]int
-	byHost  map[string][]int // rows in agents
+	byHost  map[string][]int // rows in agents, by cluster.HostKey
+	byShort map[string][]int // rows in agents, by cluster.ShortHost
 	byRack  map[string][]int // rows in agents
 	hosts   map[string]int   // numbered from 0
 	classes []class          // of slots of one profile, in order of their first; few
@@ -75,7 +76,7 @@ func New(cfg Config) *Machine {
 	}
 	return &Machine{
 		cfg: cfg, byAlloc: map[cluster.AllocationID]int{}, byAgent: map[cluster.AgentID]int{},
-		byHost: map[string][]int{}, byRack: map[string][]int{}, hosts: map[string]int{},
+		byHost: map[string][]int{}, byShort: map[string][]int{}, byRack: map[string][]int{}, hosts: map[string]int{},
 	}
 }
 

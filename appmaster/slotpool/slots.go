@@ -34,7 +34,11 @@ func (m *Machine) agentOf(s *cluster.Slot) int {
 	a = len(m.agents)
 	m.agents = append(m.agents, agent{id: s.ID.Agent, home: home})
 	m.byAgent[s.ID.Agent] = a
-	m.byHost[s.Host] = append(m.byHost[s.Host], a)
+	key := cluster.HostKey(s.Host)
+	m.byHost[key] = append(m.byHost[key], a)
+	if short := cluster.ShortHost(key); short != "" {
+		m.byShort[short] = append(m.byShort[short], a)
+	}
 	if s.Rack != "" {
 		m.byRack[s.Rack] = append(m.byRack[s.Rack], a)
 	}
