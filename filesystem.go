@@ -30,6 +30,18 @@ type FoundFile struct {
 	Block int64 // if not 0, the file is kept in blocks of that size, and is best read so
 }
 
+// FileLocator is a FileSystem that knows which hosts keep a file. What reads it is put there, or near it, if it can be.
+type FileLocator interface {
+	// Locate returns what of a file is kept where. A job waits for it only some seconds, and does without it when it fails.
+	Locate(ctx context.Context, name string) ([]FileBlock, error)
+}
+
+// FileBlock is a range of a file, and the hosts that keep it.
+type FileBlock struct {
+	From, To int64
+	Hosts    []string
+}
+
 // PendingFile is a file that is being written. One goroutine uses it.
 type PendingFile interface {
 	io.Writer

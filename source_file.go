@@ -48,11 +48,12 @@ type piece struct {
 }
 
 // Enumerator implements MessageSource.
-func (s *FileSource) Enumerator(ctx context.Context, _ flow.EnumeratorEnv) (flow.Enumerator, error) {
+func (s *FileSource) Enumerator(ctx context.Context, env flow.EnumeratorEnv) (flow.Enumerator, error) {
 	files, err := s.list(ctx)
 	if err != nil {
 		return nil, err
 	}
+	at := locate(ctx, files, env)
 	var splits []flow.Split
 	for _, f := range files {
 		for _, piece := range s.cut(f) {
@@ -60,7 +61,7 @@ func (s *FileSource) Enumerator(ctx context.Context, _ flow.EnumeratorEnv) (flow
 			if err != nil {
 				return nil, fmt.Errorf("cannot describe split of %s: %w", f.Path, err)
 			}
-			splits = append(splits, flow.Split{ID: fmt.Sprintf("%s:%d", f.Path, piece.From), State: state})
+			splits = append(splits, flow.Split{ID: fmt.Sprintf("%s:%d", f.Path, piece.From), State: state, Hosts: at.hosts(piece)})
 		}
 	}
 	return &staticSplits{splits: splits}, nil

@@ -73,7 +73,7 @@ func (d *discovery) enumerate(ctx context.Context) (err error) {
 		}
 	}()
 	e, err := d.src.node.Source.Enumerator(ctx, flow.EnumeratorEnv{
-		JobName: d.m.cfg.Job.Name, Node: d.src.node, Readers: d.src.readers, Option: d.m.cfg.Option, Warn: d.warn,
+		JobName: d.m.cfg.Job.Name, Node: d.src.node, Readers: d.src.readers, Option: d.m.cfg.Option, Warn: d.warn, Debug: d.debug,
 	})
 	if err != nil {
 		return err
@@ -89,6 +89,8 @@ func (d *discovery) enumerate(ctx context.Context) (err error) {
 func (d *discovery) warn(msg string) {
 	d.m.post(func() { d.m.warn(fmt.Sprintf("source %s: %s", d.src.node.Title(), msg)) })
 }
+
+func (d *discovery) debug(msg string) { d.m.log.Debug(msg, "source", d.src.node.Title()) }
 
 // discover calls Discover until the last split is found. The first call must succeed, so that a bad job is refused at once;
 // later ones may fail for as long as the budget lasts.

@@ -31,6 +31,7 @@ type EnumeratorEnv struct {
 	Readers int // parallelism of the source
 	Option  func(name string) (string, bool)
 	Warn    func(msg string) // shows a fault that was survived
+	Debug   func(msg string) // notes what only those want to know who look for it; nil: nobody does
 }
 
 // Enumerator finds splits. One goroutine of the master calls it; calls never overlap.

@@ -105,7 +105,8 @@ func (r *run) enumerators(ctx context.Context) (map[int]flow.Enumerator, error) 
 		node := r.cfg.Graph.Nodes[v.Source]
 		e, err := node.Source.Enumerator(ctx, flow.EnumeratorEnv{
 			JobName: r.cfg.Graph.Name, Node: node, Readers: v.Parallelism, Option: r.cfg.Options,
-			Warn: func(msg string) { r.cfg.Logger.Warn(msg, "source", node.Title()) },
+			Warn:  func(msg string) { r.cfg.Logger.Warn(msg, "source", node.Title()) },
+			Debug: func(msg string) { r.cfg.Logger.Debug(msg, "source", node.Title()) },
 		})
 		if err != nil {
 			closeAll(enums)

@@ -128,6 +128,23 @@ func (f *FileSystem) Find(_ context.Context, pattern string) ([]heddle.FoundFile
 	return out, nil
 }
 
+// Locate implements heddle.FileLocator.
+func (f *FileSystem) Locate(ctx context.Context, uri string) ([]heddle.FileBlock, error) {
+	c, _, name, err := f.at(uri)
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := c.Blocks(ctx, name)
+	if err != nil {
+		return nil, f.advise(err)
+	}
+	out := make([]heddle.FileBlock, len(blocks))
+	for i, b := range blocks {
+		out[i] = heddle.FileBlock{From: b.From, To: b.To, Hosts: b.Hosts}
+	}
+	return out, nil
+}
+
 // Open implements heddle.FileSystem.
 func (f *FileSystem) Open(ctx context.Context, uri string, offset int64) (io.ReadCloser, error) {
 	c, _, name, err := f.at(uri)
