@@ -129,7 +129,7 @@ func TestMissingTopic(t *testing.T) {
 // faultJob starts an unbounded job that copies lines to a topic as they come.
 func faultJob(t *testing.T, b *testbed.Bed, k *testbed.Kafka, extra ...string) *testbed.Process {
 	t.Helper()
-	heddle := installed(t, b, testbed.BuildHeddle(t, b))
+	heddle := testbed.BuildHeddle(t, b)
 	k.CreateTopic("lines", 4)
 	k.CreateTopic("copy", 4)
 	job := b.File("copy.yaml", `name: copy
