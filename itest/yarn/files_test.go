@@ -21,6 +21,7 @@ import (
 
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/internal/hadoop/hdfsfiles"
 	"github.com/heddle-stream/heddle/internal/ship"
 	"github.com/heddle-stream/heddle/itest/testbed"
 )
@@ -133,6 +134,7 @@ func (x *files) testCount(t *testing.T) {
 		x.put(t, fmt.Sprintf("/user/alice/in/%d.txt", f), text.String())
 	}
 	x.put(t, "/user/alice/in/_SUCCESS", "hidden\n")
+	x.located(t, "hdfs:///user/alice/in/0.txt")
 	job := `
 name: count
 source: { file: { path: "hdfs:///user/alice/in", format: text } }
@@ -171,6 +173,24 @@ sink: { file: { path: "hdfs://` + x.h.NameNode + `/user/alice/out", format: json
 	}
 	if lines2, names2 := x.text(t, "/user/alice/out"); !slices.Equal(names2, names) || len(lines2) != len(lines) {
 		t.Errorf("written anew: %q with %d lines", names2, len(lines2))
+	}
+}
+
+// located wants a file of three blocks to be where the one DataNode is.
+func (x *files) located(t *testing.T, uri string) {
+	t.Helper()
+	fsys, err := hdfsfiles.New(x.conf, hdfs.Config{User: user})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := fsys.Find(t.Context(), uri)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	const block, host = 1 << 20, "127.0.0.1"
+	want := fmt.Sprintf("[{0 %d [%s]} {%d %d [%s]} {%d %d [%s]}]", block, host, block, 2*block, host, 2*block, found[0].Size, host)
+	if got, err := fsys.Locate(t.Context(), uri); err != nil || fmt.Sprint(got) != want {
+		t.Errorf("%s is kept at %v, %v, want %s", uri, got, err, want)
 	}
 }
 
