@@ -99,6 +99,9 @@ func (x *cluster) testHDFS(t *testing.T) {
 				if err != nil || !bytes.Equal(got, content) {
 					t.Fatalf("read %d bytes of %d: %v", len(got), len(content), err)
 				}
+				if at, err := f.Blocks(t.Context(), path); err != nil || len(at) != 1 || at[0].To != int64(len(content)) || len(at[0].Hosts) != 1 {
+					t.Errorf("it is kept at %+v, %v", at, err)
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				for what, b := range map[string][]byte{"the path": []byte("-path-in-clear"), "the content": secret} {
