@@ -124,6 +124,12 @@ type Witness interface {
 	Parted(id cluster.AgentID, reason string)
 }
 
+// Suspecter is implemented by a Driver that learns of ends some time after they happened, and can ask sooner.
+type Suspecter interface {
+	// Suspect says that an agent's session broke, so that it may have ended. It notes that and returns at once.
+	Suspect(id cluster.AgentID)
+}
+
 // Excluder is implemented by a Driver that can choose hosts. What it starts on an excluded one goes back at once.
 type Excluder interface {
 	// Exclude sets the hosts on which to start no agents, in place of those before. It notes them and returns at once.

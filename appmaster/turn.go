@@ -40,6 +40,9 @@ func (m *master) perform(effect any) {
 		m.lost(e)
 	case slotmgr.Suspect:
 		m.log.Warn("an agent is on probation", "agent", e.Agent, "reason", e.Reason)
+		if d, ok := m.cfg.Driver.(Suspecter); ok {
+			d.Suspect(e.Agent)
+		}
 		if a := m.agents[e.Agent]; a != nil && e.Addr != "" && a.listens {
 			m.probe(e.Agent, e.Addr, func() { m.plane.SlotEvent(time.Now(), slotmgr.PortClosed{Agent: e.Agent}) })
 		}

@@ -92,6 +92,12 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 			return giveUp(fmt.Sprintf("it did not register within %v", m.cfg.RegisterTimeout))
 		}
 	case Probation:
+		if !a.exitBy.IsZero() {
+			if over(a.exitBy) {
+				return giveUp(a.why)
+			}
+			return nil
+		}
 		if a.broken && over(a.since.Add(m.cfg.SessionGrace)) {
 			return giveUp(a.why + ", and it did not come back")
 		}

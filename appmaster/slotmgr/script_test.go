@@ -87,7 +87,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.m = New(Config{
 			Attempt: uint32(num("attempt", 1)), GrantBatch: num("batch", 0), SlotsPerAgent: num("slots", 2), MinAgents: num("min", 0), MaxAgents: num("max", 0), EvenlySpread: d.HasArg("evenly"),
 			FailureBudget: num("budget", 0), RegisterTimeout: dur("register", "30s"), HeartbeatTimeout: dur("heartbeat", "10s"),
-			IdleTimeout: dur("idle", "30s"), SpreadWait: dur("hold", "10s"),
+			ExitWait: dur("exitwait", "0s"), IdleTimeout: dur("idle", "30s"), SpreadWait: dur("hold", "10s"),
 			Cut: d.HasArg("cut"), AgentTotal: cluster.Profile{MemoryMB: int64(num("total", 0)), Custom: gpus("totalgpu")},
 			SpareAgents: num("spare", 0), MaxSlots: num("maxslots", 0), FailureWindow: dur("window", "0s"),
 			HostFailures: num("hostfailures", 0), HostExclusion: dur("exclusion", "10m"),

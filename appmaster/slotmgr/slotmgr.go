@@ -22,6 +22,7 @@ type Config struct {
 	RegisterTimeout  time.Duration // from Granted to Registered; 0 means 30 s, negative for ever
 	HeartbeatTimeout time.Duration // of silence until lost, half of it until probation; 0 means 10 s
 	SessionGrace     time.Duration // from a broken session until lost, unless the agent comes back; 0 means HeartbeatTimeout
+	ExitWait         time.Duration // how long an agent that is gone for certain is kept for its driver to say why; 0: not at all
 	IdleTimeout      time.Duration // without a used slot until returned; 0 means 30 s, negative never
 	RecoverTimeout   time.Duration // from Recovered to Registered, and from then until it has stopped what it ran; 0 means 30 s
 	SpreadWait       time.Duration // how long EvenlySpread holds grants back while agents are starting; 0 means 10 s, negative not at all
@@ -131,6 +132,7 @@ type agent struct {
 	heard     time.Time       // last sign of life
 	idle      time.Time       // when its last used slot was freed
 	broken    bool            // its session broke: it is lost SessionGrace after since
+	exitBy    time.Time       // zero, or its process is gone: it is lost by then, whether its driver has said why or not
 	barred    bool            // its host is excluded or going away, or it is wanted back: it gets no new slots, and goes once it is free
 	claimed   time.Time       // until when it counts as wanted back; zero: it is not
 	ranked    bool            // it is in its class's ranking, and its free slots count as free
@@ -351,7 +353,7 @@ func (m *Machine) onReturned(now time.Time, row int, ev Registered) []Effect {
 	if ev.Addr != a.addr || ev.Slots != a.most {
 		return []Effect{Refuse{ev.Agent, fmt.Sprintf("another process has registered by this name: it has %d slots and its exchange is at %s", a.most, a.addr)}}
 	}
-	a.heard, a.broken, a.refusals = now, false, 0
+	a.heard, a.broken, a.refusals, a.exitBy = now, false, 0, time.Time{}
 	out := []Effect{Accept{Agent: ev.Agent, Back: true}}
 	if a.state == Probation {
 		m.become(row, Alive, now)
@@ -404,6 +406,13 @@ func (m *Machine) onPortClosed(now time.Time, ev PortClosed) []Effect {
 		return nil
 	}
 	why := a.why + ", and its host refuses connections to " + a.addr
+	if m.cfg.ExitWait > 0 {
+		if a.exitBy.IsZero() {
+			a.why, a.exitBy = why, now.Add(m.cfg.ExitWait)
+			m.scanBy(a.exitBy)
+		}
+		return nil
+	}
 	return append(m.lose(now, ev.Agent, why, true), Return{ev.Agent, why})
 }
 

@@ -233,6 +233,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
 	cfg := m.app.masterConfig(plan, m.driver, front, control)
+	cfg.Agents.ExitWait = exitWait
 	cfg.Advertise, cfg.Attempt = address(control), uint32(m.k.id.Attempt.Number-1)
 	defer m.announce(ctx, address(pages), cfg.Advertise)()
 	if m.fresh != nil {
@@ -245,6 +246,9 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	}
 	return m.s.runTraced(ctx, m.app, cfg)
 }
+
+// exitWait is how long the loss of an agent that is gone is held back for YARN to say why: a heartbeat of its node, one of ours, and its last log lines.
+const exitWait = 4 * time.Second
 
 // newDriver starts agents of this very program, with the same arguments, from the files that YARN made of it for this container.
 func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, error) {

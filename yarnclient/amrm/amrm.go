@@ -79,6 +79,7 @@ type Session struct {
 	mu    sync.Mutex
 	book  *book.Book
 	heard []book.Outcome // not told yet
+	hurry time.Time      // until then, heartbeats follow each other as if something were wanted
 	err   error          // why the loop ended; nil after Finish
 }
 
@@ -130,6 +131,14 @@ func (s *Session) Want(a book.Ask) { s.change(func(b *book.Book) { b.Want(a) }) 
 // Release gives a container back.
 func (s *Session) Release(c yarnid.Container) { s.change(func(b *book.Book) { b.Release(c) }) }
 
+// Hurry has news sooner: for so long, heartbeats follow each other as if something were wanted.
+func (s *Session) Hurry(d time.Duration) {
+	s.mu.Lock()
+	s.hurry = time.Now().Add(d)
+	s.mu.Unlock()
+	s.rouse()
+}
+
 // Blacklist sets the hosts to get no containers on.
 func (s *Session) Blacklist(hosts []string) { s.change(func(b *book.Book) { b.Blacklist(hosts) }) }
 
@@ -151,6 +160,11 @@ func (s *Session) change(f func(*book.Book)) {
 	s.mu.Lock()
 	f(s.book)
 	s.mu.Unlock()
+	s.rouse()
+}
+
+// rouse has a heartbeat sent at once.
+func (s *Session) rouse() {
 	select {
 	case s.wake <- struct{}{}:
 	default:

@@ -59,7 +59,7 @@ func (s *Session) beats(ctx context.Context) error {
 func (s *Session) interval() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.book.Pending() {
+	if s.book.Pending() || time.Now().Before(s.hurry) {
 		return s.cfg.Busy
 	}
 	return s.cfg.Idle

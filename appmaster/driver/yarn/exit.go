@@ -54,7 +54,7 @@ func judge(d book.Done, memoryMB int64) (reason string, blame bool) {
 	case 137:
 		text += fmt.Sprintf(" (its container has %d MB)", memoryMB)
 	}
-	if diag := strings.TrimSpace(d.Diagnostics); diag != "" && diag != "N/A" {
+	if diag := strings.Join(strings.Fields(d.Diagnostics), " "); diag != "" && diag != "N/A" {
 		text += "; YARN says: " + shorten(diag, 1000)
 	}
 	return text, v.blame

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heddle-stream/heddle/appmaster/driver/drivertest"
 	"github.com/heddle-stream/heddle/internal/cluster"
@@ -88,4 +89,18 @@ func TestPerNode(t *testing.T) {
 		stop(t, d)
 		d.Close()
 	}
+}
+
+// TestSuspect: once an agent's session broke, the next idle heartbeat is not waited for.
+func TestSuspect(t *testing.T) {
+	c, d, _, n := start(t, yarntest.Options{}, func(c *Config) { c.Master.Idle, c.Master.Expiry = time.Hour, 3*time.Hour })
+	d.Ask(1)
+	k := where(t, c, next(t, "a grant", n.granted))
+	c.End(k, 137, "")
+	d.Suspect("agent-1")
+	if e := next(t, "an exit", n.exits); !e.Blame || !strings.Contains(e.Reason, "signal 9") || !strings.Contains(e.Reason, "its container has 64 MB") {
+		t.Errorf("exit %+v", e)
+	}
+	stop(t, d)
+	d.Close()
 }

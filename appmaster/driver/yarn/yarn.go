@@ -94,7 +94,7 @@ func SecretsOf(file string) (ctl.AgentSecrets, error) {
 	return s, nil
 }
 
-// Driver implements appmaster.Driver, appmaster.Excluder and appmaster.Witness.
+// Driver implements appmaster.Driver, appmaster.Excluder, appmaster.Suspecter and appmaster.Witness.
 type Driver struct {
 	// Immutable after Start.
 	cfg     Config
@@ -244,6 +244,12 @@ func (d *Driver) Parted(id cluster.AgentID, _ string) {
 		d.over(w, "it took its leave", false)
 	}
 }
+
+// hurry is how long YARN is asked more often for the end of an agent whose session broke: some heartbeats of a node.
+const hurry = 5 * time.Second
+
+// Suspect implements appmaster.Suspecter: how the agent's container ended, a heartbeat soon tells.
+func (d *Driver) Suspect(cluster.AgentID) { d.session.Hurry(hurry) }
 
 // Return implements appmaster.Driver.
 func (d *Driver) Return(id cluster.AgentID, lost bool) {
