@@ -1,15 +1,13 @@
 package yarn
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -176,57 +174,31 @@ sink: { discard: {} }
 `)
 }
 
-// testWords counts the words of files in HDFS into HDFS.
+// testWords counts the words of a topic of a real Kafka broker into HDFS, by four agents of two slots, two on each node.
 func (c *command) testWords(t *testing.T) {
+	k := testbed.StartKafka(t, c.bed)
+	defer k.Kill()
+	k.CreateTopic("lines", 8)
 	want := map[string]int64{}
-	for i := range 8 {
-		var text strings.Builder
-		for n := range 2000 {
-			word := fmt.Sprintf("w%d", (n*7+i)%101)
-			want[word] += 2
-			fmt.Fprintf(&text, "%s and %s\n", word, word)
-		}
-		want["and"] += 2000
-		open := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text.String())), nil }
-		if err := c.fs.MkdirAll(c.fs.Home()+"/in", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.fs.Upload(t.Context(), fmt.Sprintf("%s/in/part-%d.txt", c.fs.Home(), i), 0o644, open, nil); err != nil {
-			t.Fatal(err)
-		}
+	var text strings.Builder
+	for n := range 16000 {
+		word := fmt.Sprintf("w%d", n*7%101)
+		want[word] += 2
+		want["and"]++
+		fmt.Fprintf(&text, "%s and %s\n", word, word)
 	}
+	k.Produce("lines", text.String())
 	job := c.bed.File("words.yaml", fmt.Sprintf(`name: words
-source: { file: { path: "hdfs://%s/in", format: text } }
+source: { kafka: { topics: [lines], format: text, stop: latest } }
 steps:
   - flat_map: { word: words(line) }
   - key_by: word
   - window: { global: true, aggregate: { count: count() } }
 sink: { file: { path: "hdfs://%s/out", format: json } }
-`, c.fs.Home(), c.fs.Home()))
-	out := c.run(t, 0, []string{"submitted to queue", "finished: words", "16,000 records in, 102 out", "uploaded", "accepted", "ApplicationMaster started", "agents granted", "first record out"}, append([]string{"run", job, "--timings"}, eight...)...)
-	t.Log(out)
-	got := map[string]int64{}
-	parts, err := c.fs.List(c.fs.Home() + "/out")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range parts {
-		data, err := c.fs.ReadFile(p.Path, 1<<24)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-			var w struct {
-				Word  string
-				Count int64
-			}
-			if err := json.Unmarshal(lines.Bytes(), &w); err != nil {
-				t.Fatalf("%s: %v", p.Path, err)
-			}
-			got[w.Word] += w.Count
-		}
-	}
-	if !maps.Equal(got, want) {
+`, c.fs.Home()))
+	p := c.start(t, append([]string{"run", job, "--timings", "--kafka.brokers", k.Bootstrap}, eight...)...)
+	t.Log(c.ends(t, p, 0, "submitted to queue", "finished: words", "16,000 records in, 102 out", "uploaded", "accepted", "ApplicationMaster started", "agents granted", "first record out"))
+	if got := c.counts(t, c.fs.Home()+"/out"); !maps.Equal(got, want) {
 		t.Errorf("counted %d words, want %d", len(got), len(want))
 	}
 	c.clean(t)
@@ -234,6 +206,66 @@ sink: { file: { path: "hdfs://%s/out", format: json } }
 	if err != nil || len(bin) != 1 {
 		t.Errorf("programs in HDFS: %+v, %v; want one", bin, err)
 	}
+	c.spread(t, c.appOf(t, p), map[string]int{"127.0.0.2": 2, "127.0.0.3": 2})
+}
+
+// counts adds up the words that a job wrote.
+func (c *command) counts(t *testing.T, dir string) map[string]int64 {
+	t.Helper()
+	got := map[string]int64{}
+	for _, line := range c.lines(t, dir) {
+		var w struct {
+			Word  string
+			Count int64
+		}
+		if err := json.Unmarshal([]byte(line), &w); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		got[w.Word] += w.Count
+	}
+	return got
+}
+
+// started is what an ApplicationMaster's log says of an agent.
+var started = regexp.MustCompile(`starting an agent\W.*agent=\S+ host=([0-9.]+)`)
+
+// spread makes sure that an application which is over had so many agents on each host, by the logs that YARN collected.
+func (c *command) spread(t *testing.T, app string, want map[string]int) {
+	t.Helper()
+	c.bed.Eventually("the log of the ApplicationMaster is collected", patience, func() error {
+		got := map[string]int{}
+		for _, file := range c.collected(t, "/app-logs", app) {
+			data, err := c.fs.ReadFile(file, 1<<24)
+			if err != nil {
+				return err
+			}
+			for _, m := range started.FindAllSubmatch(data, -1) {
+				got[string(m[1])]++
+			}
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Errorf("agents are on %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// collected are the files of an application below a folder where YARN puts logs.
+func (c *command) collected(t *testing.T, dir, app string) (files []string) {
+	t.Helper()
+	list, err := c.fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range list {
+		switch {
+		case i.Dir:
+			files = append(files, c.collected(t, i.Path, app)...)
+		case path.Base(dir) == app:
+			files = append(files, i.Path)
+		}
+	}
+	return files
 }
 
 // testAgent looks at a job that runs, and then kills one of its agents.
@@ -265,7 +297,8 @@ func (c *command) testAgent(t *testing.T) {
 	waiting := c.start(t, "wait", app)
 	c.appOf(t, waiting)
 	testbed.Kill9(t, s.Snapshot.Agents[0].PID)
-	c.ends(t, waiting, 5, "agent-1 was lost")
+	// YARN knows why; its container's last words come along.
+	c.ends(t, waiting, 5, "agent-1 was lost", "killed by signal 9", "agent.memory", "its container has 832 MB", "registered with the ApplicationMaster")
 	c.run(t, 0, []string{app, "failed"}, "list", "--all")
 	c.clean(t)
 }
