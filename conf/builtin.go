@@ -73,6 +73,8 @@ var builtin = []Option{
 		Doc: "Memory of the ApplicationMaster's container, with target yarn. Unset: the cluster's smallest container that will do."},
 	{Name: "appmaster.cpu", Type: Int, Default: "1", Unit: "cores", Min: "1", Max: "1024",
 		Doc: "Virtual cores of the ApplicationMaster's container, with target yarn."},
+	{Name: "appmaster.resources", Type: List,
+		Doc: "What the ApplicationMaster's container has beside memory and cores, with target yarn, by YARN's names: yarn.io/gpu=1. The application is then submitted by Hadoop RPC, since REST can't say it."},
 	{Name: "appmaster.attempts", Type: Int, Default: "1", Min: "1", Max: "100",
 		Doc: "How often heddle run starts an ApplicationMaster that dies, in all, while it waits for the job's end. The job begins afresh; agents that people have started (target standalone) go on with the new one. For that the application's keys are in its directory, readable by its owner only. On YARN, yarn.max-attempts."},
 	{Name: "appmaster.bind", Type: String, Default: "127.0.0.1",
@@ -138,6 +140,9 @@ var builtin = []Option{
 	{Name: "exchange.tcp-user-timeout", Type: Duration, Default: "0", Min: "0",
 		Doc: "How long the system lets sent data stay unacknowledged before it gives a connection up. 0: exchange.keepalive-timeout."},
 
+	{Name: "env.NAME", Type: String, Any: true,
+		Doc: "Environment variable NAME of the ApplicationMaster and of the agents that it starts: env.TZ, env.GODEBUG or env.OTEL_SERVICE_NAME, for example. An agent of target standalone keeps the environment that it was started with, and with target inproc there is but the command's own. No secrets: others may read them on the nodes."},
+
 	{Name: "yarn.queue", Type: String,
 		Doc: "Queue to submit to. Unset: none is named, so that the cluster's mapping rules choose."},
 	{Name: "yarn.client", Type: Enum, Default: "auto", Values: []string{"auto", "rest", "rpc"},
@@ -162,8 +167,6 @@ var builtin = []Option{
 		Doc: "Keytab to log in to Kerberos by. It goes to the ApplicationMaster, in its container's credentials, so that the application outlives delegation tokens. Unset: the ticket cache ($KRB5CCNAME)."},
 	{Name: "kerberos.principal", Type: String,
 		Doc: "Principal to log in as. Unset: the only one in the keytab, or that of the ticket cache."},
-	{Name: "yarn.env", Type: List,
-		Doc: "Variables for the environment of every container, as NAME=VALUE. No secrets: others may read them on the nodes."},
 	{Name: "yarn.tags", Type: List,
 		Doc: "Tags of the application, by which it can be found."},
 	{Name: "yarn.priority", Type: Int, Default: "0", Min: "0", Max: "1000000",
@@ -192,6 +195,8 @@ var builtin = []Option{
 		Doc: "Who may end or change the application beside its user: users, a space, groups."},
 	{Name: "yarn.log-rolling", Type: String,
 		Doc: "Pattern of the names of log files that YARN collects while they are written, such as std.*. Unset: logs are collected at the end."},
+	{Name: "yarn.log-include", Type: String,
+		Doc: "Pattern of the names of log files that YARN collects at the end, such as std.*. Unset: all."},
 
 	{Name: "kafka.brokers", Type: List,
 		Doc: "Brokers to reach the Kafka cluster by, as host:port; the others are found through them. A job's source or sink may name others."},

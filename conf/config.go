@@ -2,7 +2,10 @@ package conf
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -98,10 +101,33 @@ func (c *Config) Value(name string) (Value, bool) {
 func (c *Config) Values() []Value {
 	all := make([]Value, 0, len(c.registry.options))
 	for _, o := range c.registry.options {
+		if o.Any {
+			all = append(all, c.of(o)...)
+			continue
+		}
 		v, _ := c.Value(o.Name)
 		all = append(all, v)
 	}
 	return all
+}
+
+// of returns what is set of a family, in the order of names.
+func (c *Config) of(family Option) (set []Value) {
+	for _, name := range slices.Sorted(maps.Keys(c.values)) {
+		if v := c.values[name]; v.Option.Any && strings.HasPrefix(name, family.stem()) {
+			set = append(set, v)
+		}
+	}
+	return set
+}
+
+// Variables returns what is set of a family of options, such as env.NAME, by the names of variables.
+func (c *Config) Variables(family string) map[string]string {
+	set := map[string]string{}
+	for _, v := range c.of(Option{Name: family}) {
+		set[strings.TrimPrefix(v.Option.Name, v.Option.stem())] = v.Text
+	}
+	return set
 }
 
 // Option returns the text of an option, and whether it is set or has a default.

@@ -14,7 +14,7 @@ var sections = map[string]string{
 	"exchange": "Exchange of records between agents",
 	"kafka":    "Kafka",
 	"trace":    "Traces and metrics", "metrics": "Traces and metrics",
-	"log": "Logs",
+	"log": "Logs", "env": "Environment",
 }
 
 // section is the heading that o belongs under.

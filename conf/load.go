@@ -116,16 +116,29 @@ func (c *Config) setEnviron(src Sources) (errs []error) {
 		if !strings.HasPrefix(env, "HEDDLE_") || ignore[env] {
 			continue
 		}
-		i, ok := c.registry.envs[env]
+		name, ok := c.registry.named(env)
 		if !ok {
 			errs = append(errs, c.registry.unknownEnv(env))
 			continue
 		}
-		if err := c.Set(c.registry.options[i].Name, text, FromEnvironment, env); err != nil {
+		if err := c.Set(name, text, FromEnvironment, env); err != nil {
 			errs = append(errs, fmt.Errorf("environment variable %s: %w", env, err))
 		}
 	}
 	return errs
+}
+
+// named returns the name of the option that an environment variable sets.
+func (r *Registry) named(env string) (string, bool) {
+	if i, ok := r.envs[env]; ok {
+		return r.options[i].Name, true
+	}
+	for _, o := range r.options {
+		if word, ok := strings.CutPrefix(env, envName(o.stem())); o.Any && ok {
+			return o.stem() + word, true
+		}
+	}
+	return "", false
 }
 
 func (r *Registry) unknownEnv(env string) error {

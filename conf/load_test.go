@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,5 +179,35 @@ func write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFamily: options whose last word is the name of any environment variable.
+func TestFamily(t *testing.T) {
+	r, err := NewRegistry(Option{Name: "env.NAME", Type: String, Any: true}, Option{Name: "name", Type: String})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "heddle.yaml")
+	write(t, file, "env: {TZ: Europe/Paris, b_1: 2}\nenv.A: x\n")
+	c, err := Load(r, Sources{File: file, Environ: []string{"HEDDLE_ENV_C=3", "HEDDLE_ENV_A=y"}, Flags: []Flag{{"env.TZ", "UTC", "-D env.TZ"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"TZ": "UTC", "b_1": "2", "A": "y", "C": "3"}
+	back, err := Restore(r, "conf.yaml", c.AppendYAML(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(c.Variables("env.NAME"), want) || !maps.Equal(back.Variables("env.NAME"), want) {
+		t.Errorf("variables %v, read back %v", c.Variables("env.NAME"), back.Variables("env.NAME"))
+	}
+	if v, ok := c.Value("env.TZ"); !ok || v.Origin() != "flag -D env.TZ" {
+		t.Errorf("value %+v", v)
+	}
+	for _, bad := range []string{"env.", "env.A B", "env.1A", "env.HEDDLE_ROLE", "env.A.B"} {
+		if _, err := Load(r, Sources{File: file, Flags: []Flag{{bad, "1", bad}}}); err == nil || !strings.Contains(err.Error(), "environment variable") {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -25,6 +26,10 @@ func NewRegistry(options ...Option) (*Registry, error) {
 }
 
 func (r *Registry) add(o Option) error {
+	if o.Any { // found by Lookup: it has no name of its own
+		r.options = append(r.options, o)
+		return nil
+	}
 	if err := checkName(o.Name); err != nil {
 		return err
 	}
@@ -57,15 +62,37 @@ func (r *Registry) Options() []Option { return r.options }
 
 // Lookup returns the option of that name.
 func (r *Registry) Lookup(name string) (Option, bool) {
-	i, ok := r.index[name]
-	if !ok {
+	if i, ok := r.index[name]; ok {
+		return r.options[i], true
+	}
+	o, word, ok := r.family(name)
+	if o.Name = name; !ok || !variable.MatchString(word) || strings.HasPrefix(word, "HEDDLE_") {
 		return Option{}, false
 	}
-	return r.options[i], true
+	return o, true
 }
+
+// variable is what names of environment variables are like.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// family returns the family that a name is of, if any, and what stands for its last word.
+func (r *Registry) family(name string) (o Option, word string, ok bool) {
+	for _, o := range r.options {
+		if word, ok := strings.CutPrefix(name, o.stem()); o.Any && ok {
+			return o, word, true
+		}
+	}
+	return Option{}, "", false
+}
+
+// stem is the name of a family without its last word.
+func (o Option) stem() string { return o.Name[:strings.LastIndexByte(o.Name, '.')+1] }
 
 // unknown is the error for a name that is not declared.
 func (r *Registry) unknown(name string) error {
+	if o, word, ok := r.family(name); ok {
+		return fmt.Errorf("option %s: %q is not the name of an environment variable that is free to be set (option %s)", name, word, o.Name)
+	}
 	names := make([]string, len(r.options))
 	for i, o := range r.options {
 		names[i] = o.Name

@@ -250,7 +250,7 @@ func TestSubmitBody(t *testing.T) {
 		ID: app7, Name: "n", Type: "HEDDLE", Tags: []string{"a"}, Resource: Resource{MemoryMB: 512, VCores: 1}, Command: "./am", Env: map[string]string{"B": "2", "A": "1"},
 		Resources:   []LocalResource{{Name: "am", URI: "hdfs://h:1/x", Visibility: Private, Size: 3, Modified: time.UnixMilli(1234)}},
 		Credentials: token.Credentials{Tokens: []token.Named{{Alias: "al", Token: tok}}, Secrets: []token.Secret{{Name: "s", Value: []byte{0xff}}}},
-		ViewACL:     "bob", MaxAttempts: 2, FailuresValidity: time.Minute, KeepContainers: true, RollingLogs: ".*log",
+		ViewACL:     "bob", MaxAttempts: 2, FailuresValidity: time.Minute, KeepContainers: true, RollingLogs: ".*log", Logs: "std.*",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestSubmitBody(t *testing.T) {
 		`"local-resources":{"entry":[{"key":"am","value":{"resource":"hdfs://h:1/x","size":3,"timestamp":1234,"type":"FILE","visibility":"PRIVATE"}}]}},` +
 		`"application-id":"application_1700000000000_0007","application-name":"n","application-tags":{"tag":["a"]},"application-type":"HEDDLE",` +
 		`"attempt-failures-validity-interval":60000,"cancel-tokens-when-complete":true,"keep-containers-across-application-attempts":true,` +
-		`"log-aggregation-context":{"rolled-log-include-pattern":".*log"},"max-app-attempts":2,"resource":{"memory":512,"vCores":1},"unmanaged-AM":false}`
+		`"log-aggregation-context":{"log-include-pattern":"std.*","rolled-log-include-pattern":".*log"},"max-app-attempts":2,"resource":{"memory":512,"vCores":1},"unmanaged-AM":false}`
 	if b, _ := json.Marshal(got); string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}

@@ -71,8 +71,14 @@ func (s *Submission) proto() (*pb.ApplicationSubmissionContextProto, error) {
 	if s.NodeLabel != "" {
 		p.NodeLabelExpression = &s.NodeLabel
 	}
-	if s.RollingLogs != "" {
-		p.LogAggregationContext = &pb.LogAggregationContextProto{RolledLogsIncludePattern: &s.RollingLogs, RolledLogsExcludePattern: proto.String("")}
+	if s.RollingLogs != "" || s.Logs != "" {
+		p.LogAggregationContext = &pb.LogAggregationContextProto{}
+	}
+	if l := p.LogAggregationContext; s.RollingLogs != "" {
+		l.RolledLogsIncludePattern, l.RolledLogsExcludePattern = &s.RollingLogs, proto.String("")
+	}
+	if s.Logs != "" {
+		p.LogAggregationContext.IncludePattern = &s.Logs
 	}
 	if s.Lifetime > 0 {
 		p.ApplicationTimeouts = []*pb.ApplicationTimeoutMapProto{{ApplicationTimeoutType: pb.ApplicationTimeoutTypeProto_APP_TIMEOUT_LIFETIME.Enum(), Timeout: proto.Int64(max(1, int64(s.Lifetime.Seconds())))}}

@@ -78,6 +78,7 @@ type Submission struct {
 	AMNodeLabel        string        // for the master's
 	KeepTokens         bool          // delegation tokens are not cancelled at the end
 	RollingLogs        string        // pattern of log files that are aggregated while they are written
+	Logs               string        // pattern of those that are aggregated at the end; "": all
 
 	// What REST can't carry, so that RPC must; Lifetime can be set by REST after the submission.
 	Custom   map[string]int64 // other kinds of resources of the master's container by name, in the cluster's units
@@ -172,8 +173,15 @@ func (s *Submission) optional(m map[string]any) {
 	if s.FailuresValidity > 0 {
 		m["attempt-failures-validity-interval"] = s.FailuresValidity.Milliseconds()
 	}
+	logs := map[string]string{}
 	if s.RollingLogs != "" {
-		m["log-aggregation-context"] = map[string]string{"rolled-log-include-pattern": s.RollingLogs}
+		logs["rolled-log-include-pattern"] = s.RollingLogs
+	}
+	if s.Logs != "" {
+		logs["log-include-pattern"] = s.Logs
+	}
+	if len(logs) > 0 {
+		m["log-aggregation-context"] = logs
 	}
 }
 

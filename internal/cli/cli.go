@@ -75,7 +75,7 @@ func Main(ctx context.Context, env Env, job *heddle.Job) int {
 	if env.Rest != nil {
 		args = env.Rest
 	}
-	root.SetArgs(args)
+	root.SetArgs(variableFlags(args))
 	return s.report(root.ExecuteContext(ctx))
 }
 

@@ -22,6 +22,9 @@ func (s *session) addOptionFlags(root *cobra.Command) {
 	// The error would be that the flag is not there.
 	_ = root.RegisterFlagCompletionFunc("define", completeDefinition(r.Options()))
 	for _, o := range r.Options() {
+		if o.Any { // see variableFlags
+			continue
+		}
 		flag := fs.VarPF(&optionFlag{s, o}, o.Name, "", summary(o))
 		if o.Type == conf.Bool {
 			flag.NoOptDefVal = "true"

@@ -183,9 +183,10 @@ func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text *j
 	sec, err := app.write(c, plan.Fingerprint, text)
 	if err == nil {
 		var m *master
-		if m, err = s.startMaster(app, lock, attached, trace.environ()); err == nil {
+		environ := variables(trace.environ(), c)
+		if m, err = s.startMaster(app, lock, attached, environ); err == nil {
 			return &running{s: s, app: app, master: m, client: newClient(app, sec), signals: s.env.Signals,
-				attempts: c.Int("appmaster.attempts"), environ: trace.environ(), silence: silence(c.Duration("agent.heartbeat-timeout"))}, nil
+				attempts: c.Int("appmaster.attempts"), environ: environ, silence: silence(c.Duration("agent.heartbeat-timeout"))}, nil
 		}
 	}
 	os.RemoveAll(app.path)

@@ -1,32 +1,45 @@
 package cli
 
 import (
-	"fmt"
-	"regexp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/heddle-stream/heddle/conf"
 )
 
-// configured are the variables that yarn.env sets in every container.
+// configured are the variables that options env.NAME set in every container.
 func configured(c *conf.Config) map[string]string {
 	env := map[string]string{}
-	for _, item := range c.List("yarn.env") {
-		name, text, _ := strings.Cut(item, "=")
-		env[strings.TrimSpace(name)] = shellText(text)
+	for name, text := range c.Variables("env.NAME") {
+		env[name] = shellText(text)
 	}
 	return env
 }
 
-// checkVariables refuses what no container's environment can hold, and what is not for users to set.
-func checkVariables(c *conf.Config) error {
-	for _, item := range c.List("yarn.env") {
-		name, _, ok := strings.Cut(item, "=")
-		if name = strings.TrimSpace(name); !ok || !variable.MatchString(name) || strings.HasPrefix(name, "HEDDLE_") {
-			return usage(fmt.Errorf("option yarn.env: %q is not NAME=VALUE with the name of a variable that is not heddle's own", item))
-		}
+// variables is environ with those that options env.NAME set: the last of a name holds.
+func variables(environ []string, c *conf.Config) []string {
+	set := c.Variables("env.NAME")
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		environ = append(environ, name+"="+set[name])
 	}
-	return nil
+	return environ
 }
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// variableFlags turns --env.NAME=value and --env.NAME value, whose names no list of flags holds, into what --define takes.
+func variableFlags(args []string) (out []string) {
+	for i := 0; i < len(args); i++ {
+		switch text, ok := strings.CutPrefix(args[i], "--env."); {
+		case args[i] == "--":
+			return append(out, args[i:]...)
+		case !ok:
+			out = append(out, args[i])
+		case !strings.Contains(text, "=") && i+1 < len(args):
+			i++
+			out = append(out, "--define=env."+text+"="+args[i])
+		default:
+			out = append(out, "--define=env."+text)
+		}
+	}
+	return out
+}

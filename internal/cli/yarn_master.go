@@ -277,7 +277,7 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 	if err != nil {
 		return nil, err
 	}
-	custom, err := customResources(c.List("agent.resources"))
+	custom, err := customResources(c, "agent.resources")
 	if err != nil {
 		return nil, err
 	}

@@ -22,9 +22,6 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 	if err != nil {
 		return usage(err)
 	}
-	if err := checkVariables(c); err != nil {
-		return err
-	}
 	h, err := s.openHadoop(c)
 	if err != nil {
 		return err

@@ -27,7 +27,8 @@ const (
 type sizes struct {
 	master, agent yarnclient.Resource
 	custom        map[string]int64 // of an agent
-	ratio         float64          // of virtual memory to memory that nodes allow; 0: they do not look
+	masterCustom  map[string]int64
+	ratio         float64 // of virtual memory to memory that nodes allow; 0: they do not look
 }
 
 // containerSizes chooses them: what the options say, else the smallest containers of the cluster that will do.
@@ -52,7 +53,10 @@ func containerSizes(c *conf.Config, hc *hconf.Conf, largest yarnclient.Resource)
 		MemoryMB: or(c.Bytes("agent.memory")>>20, max(least, c.Bytes("exchange.memory")>>20+leastMemoryMB/2)),
 		VCores:   or(int64(c.Int("agent.cpu")), min(int64(c.Int("agent.slots")), max(1, largest.VCores))),
 	}
-	if z.custom, err = customResources(c.List("agent.resources")); err != nil {
+	if z.custom, err = customResources(c, "agent.resources"); err != nil {
+		return z, usage(err)
+	}
+	if z.masterCustom, err = customResources(c, "appmaster.resources"); err != nil {
 		return z, usage(err)
 	}
 	return z, z.fit(largest)
@@ -89,14 +93,14 @@ func (z sizes) fit(largest yarnclient.Resource) error {
 	return nil
 }
 
-// customResources reads name=amount pairs.
-func customResources(list []string) (map[string]int64, error) {
+// customResources reads an option's name=amount pairs.
+func customResources(c *conf.Config, option string) (map[string]int64, error) {
 	out := map[string]int64{}
-	for _, item := range list {
+	for _, item := range c.List(option) {
 		name, amount, ok := strings.Cut(item, "=")
 		n, err := strconv.ParseInt(strings.TrimSpace(amount), 10, 64)
 		if !ok || err != nil || n < 0 || strings.TrimSpace(name) == "" {
-			return nil, fmt.Errorf("option agent.resources: %q is not NAME=AMOUNT, such as yarn.io/gpu=1", item)
+			return nil, fmt.Errorf("option %s: %q is not NAME=AMOUNT, such as yarn.io/gpu=1", option, item)
 		}
 		out[strings.TrimSpace(name)] = n
 	}

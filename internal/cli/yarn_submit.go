@@ -159,7 +159,7 @@ func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, p progra
 		Credentials: creds,
 		ViewACL:     c.Text("yarn.acl-view"), ModifyACL: c.Text("yarn.acl-modify"),
 		MaxAttempts: c.Int("yarn.max-attempts"), FailuresValidity: c.Duration("yarn.attempt-failures-validity"), KeepContainers: c.Bool("yarn.keep-containers"),
-		NodeLabel: c.Text("yarn.node-label"), AMNodeLabel: c.Text("yarn.node-label"), RollingLogs: c.Text("yarn.log-rolling"),
+		NodeLabel: c.Text("yarn.node-label"), AMNodeLabel: c.Text("yarn.node-label"), RollingLogs: c.Text("yarn.log-rolling"), Logs: c.Text("yarn.log-include"), Custom: z.masterCustom,
 	}
 	if err := sub.h.rm.Submit(ctx, request); err != nil {
 		return yarnError(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,15 +50,22 @@ func TestHandedOn(t *testing.T) {
 	}
 }
 
+// TestVariables: what options env.NAME set goes to the environment of containers and of processes.
 func TestVariables(t *testing.T) {
-	c := config(t, map[string]string{"yarn.env": "A=1,B=x $y"})
-	if env := configured(c); len(env) != 2 || env["A"] != "1" || env["B"] != `x \$y` || checkVariables(c) != nil {
-		t.Errorf("variables %v, %v", env, checkVariables(c))
+	c := config(t, map[string]string{"env.A": "1,2", "env.b_1": "x $y"})
+	if env := configured(c); len(env) != 2 || env["A"] != "1,2" || env["b_1"] != `x \$y` {
+		t.Errorf("variables %v", env)
 	}
-	for _, bad := range []string{"A", "=1", "A B=1", "HEDDLE_ROLE=agent", "1A=2"} {
-		if checkVariables(config(t, map[string]string{"yarn.env": bad})) == nil {
-			t.Errorf("%q is taken", bad)
-		}
+	if got := variables([]string{"A=0"}, c); !slices.Equal(got, []string{"A=0", "A=1,2", "b_1=x $y"}) {
+		t.Errorf("environment %q", got)
+	}
+}
+
+// TestVariableFlags: names of variables are in no list of flags.
+func TestVariableFlags(t *testing.T) {
+	got := variableFlags([]string{"run", "--env.A=1=2", "--env.B", "x y", "--queue", "q", "--", "--env.C=1"})
+	if want := []string{"run", "--define=env.A=1=2", "--define=env.B=x y", "--queue", "q", "--", "--env.C=1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

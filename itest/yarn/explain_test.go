@@ -248,7 +248,7 @@ func (x *scarce) testSubmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &yarnclient.Submission{ID: app.ID, Name: "short", Type: "HEDDLE", Queue: "wide", Tags: []string{"Tag"}, Priority: 2, Resource: yarnclient.Resource{MemoryMB: 64, VCores: 1}, Lifetime: time.Hour,
-		RollingLogs: "std.*", Command: "sleep 600", Env: map[string]string{"PATH": "/usr/bin:/bin"}, MaxAttempts: 1}
+		RollingLogs: "std.*", Logs: ".*", Command: "sleep 600", Env: map[string]string{"PATH": "/usr/bin:/bin"}, MaxAttempts: 1}
 	for range 2 { // the second is the same application
 		if err := a.Submit(t.Context(), s); err != nil {
 			t.Fatal(err)

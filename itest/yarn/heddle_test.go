@@ -270,8 +270,13 @@ func (c *command) collected(t *testing.T, dir, app string) (files []string) {
 
 // testAgent looks at a job that runs, and then kills one of its agents.
 func (c *command) testAgent(t *testing.T) {
-	app := c.detached(t, append([]string{c.endless()}, eight...)...)
+	app := c.detached(t, append([]string{c.endless(), "--env.GREETING=it's $5", "--yarn.log-include", "std.*", "--yarn.log-rolling", "std.*"}, eight...)...)
 	s := c.running(t, app)
+	for _, a := range s.Snapshot.Agents {
+		if environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", a.PID)); err != nil || !strings.Contains(string(environ), "\x00GREETING=it's $5\x00") {
+			t.Errorf("the environment of %s: %q, %v", a.ID, environ, err)
+		}
+	}
 	c.bed.Eventually("the ApplicationMaster's address is in HDFS", patience, func() error {
 		data, err := c.fs.ReadFile(path.Join(c.fs.Home(), ".heddle/apps", app, "appmaster.addr"), 1<<16)
 		if err == nil && !strings.Contains(string(data), `"attempt":0`) {
