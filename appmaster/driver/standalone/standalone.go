@@ -231,6 +231,7 @@ func (d *Driver) grant() {
 		d.agents[id] = &ticket{path: path}
 		d.mu.Unlock()
 		d.env.Granted(id, cluster.ContainerID(id), "")
+		d.note() // before anybody sees the name: it is used up then, also if we die now
 		if err := d.invite(id, path); err != nil {
 			d.mu.Lock()
 			d.end(id, err.Error(), true)

@@ -139,6 +139,28 @@ func TestRecover(t *testing.T) {
 	second.Stop(t.Context())
 }
 
+// TestNoted writes a name down as used before a file is of that name.
+func TestNoted(t *testing.T) {
+	w := drivertest.NewWorld(t.TempDir())
+	env, noted := w.Env(), make(chan string, 9)
+	secrets := env.Secrets
+	env.Secrets = func(id cluster.AgentID, c cluster.ContainerID) (ctl.AgentSecrets, error) {
+		noted <- read(t, filepath.Join(w.Dir, joinedFile))
+		return secrets(id, c)
+	}
+	d := New(Config{})
+	if err := d.Start(env); err != nil {
+		t.Fatal(err)
+	}
+	d.Ask(2)
+	for _, want := range []string{`"granted":1`, `"granted":2`} {
+		if got := <-noted; !strings.Contains(got, want) {
+			t.Errorf("noted %q before the file is written, want %s", got, want)
+		}
+	}
+	d.Stop(t.Context())
+}
+
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
