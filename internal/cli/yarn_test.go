@@ -282,3 +282,30 @@ func TestLastLinesOf(t *testing.T) {
 		}
 	}
 }
+
+// TestTokensForEach: the application gets a token for every file system involved, each once (FLINK-16595, SPARK-24149).
+func TestTokensForEach(t *testing.T) {
+	hc, err := hconf.Read("hadoop.xml", []byte(`<configuration>
+<property><name>fs.defaultFS</name><value>hdfs://one:8020</value></property>
+<property><name>dfs.nameservices</name><value>two,three</value></property>
+<property><name>dfs.ha.namenodes.two</name><value>a,b</value></property>
+<property><name>dfs.namenode.rpc-address.two.a</name><value>two-a:8020</value></property>
+<property><name>dfs.namenode.rpc-address.two.b</name><value>two-b:8020</value></property>
+<property><name>dfs.namenode.rpc-address.three</name><value>three:8020</value></property>
+</configuration>`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hadoop{conf: hc, staging: "hdfs://three/staging"}
+	systems, err := h.fileSystems(config(t, map[string]string{"yarn.file-systems": "hdfs://two,hdfs://one:8020,hdfs://three"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range systems {
+		got = append(got, fmt.Sprint(f.URI, len(f.NameNodes)))
+	}
+	if want := []string{"hdfs://one:80201", "hdfs://two2", "hdfs://three1"}; !slices.Equal(got, want) {
+		t.Errorf("file systems %q, want %q", got, want)
+	}
+}
