@@ -18,7 +18,11 @@ import (
 )
 
 // activitiesWait is how long the scheduler may take to note what it does for an application, once it was asked to.
-const activitiesWait = 6 * time.Second
+// Where there is a reason already, it has less time to add another.
+const (
+	activitiesWait  = 6 * time.Second
+	activitiesExtra = time.Second
+)
 
 // askYARN runs a verb that asks a cluster, within --timeout or a minute.
 func (s *session) askYARN(ctx context.Context, f func(context.Context, *hadoop) error) error {
@@ -127,15 +131,19 @@ func (h *hadoop) factsOf(ctx context.Context, id yarnid.Application, quick bool)
 	f.NoLabels = err != nil
 	missing("node labels", err)
 	if !quick {
-		f.Activities, err = h.activities(ctx, id)
+		wait := activitiesWait
+		if slices.ContainsFunc(explain.Explain(f).Findings, func(x explain.Finding) bool { return x.Grade != explain.Notes }) {
+			wait = activitiesExtra
+		}
+		f.Activities, err = h.activities(ctx, id, wait)
 		missing("the scheduler's activities", err)
 	}
 	return f, unknown, nil
 }
 
 // activities asks until the scheduler has something to say, for a while.
-func (h *hadoop) activities(ctx context.Context, id yarnid.Application) ([]report.Diagnostic, error) {
-	for end := time.Now().Add(activitiesWait); ; {
+func (h *hadoop) activities(ctx context.Context, id yarnid.Application, wait time.Duration) ([]report.Diagnostic, error) {
+	for end := time.Now().Add(wait); ; {
 		list, err := h.rm.Activities(ctx, id)
 		if errors.Is(err, yarnclient.ErrNotServed) {
 			return nil, nil

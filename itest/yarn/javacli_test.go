@@ -18,9 +18,8 @@ const (
 	logsCLI        = "org.apache.hadoop.yarn.client.cli.LogsCLI"
 )
 
-// TestHadoopCLI has an application of Heddle's seen, ended and read by Hadoop's own commands, and programs sent by each of the ways there are.
-func TestHadoopCLI(t *testing.T) {
-	x := newBench(t, testbed.HadoopOptions{NodeManagers: 1})
+// testCommand has an application of Heddle's seen, ended and read by Hadoop's own commands, and programs sent by each of the ways there are.
+func (x *bench) testCommand(t *testing.T) {
 	c := &command{bench: x, exe: testbed.BuildHeddle(t, x.bed)}
 	t.Run("commands", c.testHadoopCommands)
 	t.Run("along", c.testShipAlong)

@@ -180,6 +180,7 @@ func TestCluster(t *testing.T) {
 	t.Run("kill", x.testKill)
 	t.Run("refusals", x.testRefusals)
 	t.Run("job", x.testJob)
+	t.Run("command", x.testCommand)
 }
 
 // TestFailover kills the active one of two ResourceManagers while containers run: the other takes over, the master registers with it, and
