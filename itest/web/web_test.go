@@ -60,7 +60,7 @@ func TestDemo(t *testing.T) {
 		{"slots", "tasks in slots", `document.querySelectorAll(".slots .task").length > 3`},
 		{"sources", "splits with positions", `document.querySelectorAll("main tbody tr").length > 3`},
 		{"agents", "two agents", `document.querySelectorAll("main .pill.alive").length === 2`},
-		{"latency", "what is needed to follow records", `document.querySelector("main").textContent.includes("trace.endpoint")`},
+		{"latency", "where the time goes", `document.querySelectorAll("main .stack i").length >= 5`},
 		{"logs", "the log of the ApplicationMaster", `document.querySelector("pre.log")?.textContent.includes("level=")`},
 		{"configuration", "origins", `document.querySelector("main table")?.innerText.includes("heddle demo")`},
 	} {
