@@ -49,9 +49,9 @@ func (app *application) takeOver(cfg *appmaster.Config) error {
 	return err
 }
 
-// restart starts another attempt of an ApplicationMaster that died, if there may be one, and reports whether it did.
-func (r *running) restart() bool {
-	died := r.master.exit()
+// restart starts another attempt of an ApplicationMaster that has ended, if there may be one, and reports whether it did.
+// how says in a few words how it ended.
+func (r *running) restart(how string) bool {
 	_, err := os.Stat(r.app.file(resultFile))
 	if r.attempt+1 >= r.attempts || !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -80,7 +80,7 @@ func (r *running) restart() bool {
 		r.progress.say("cannot start the ApplicationMaster again: " + err.Error())
 		return false
 	}
-	r.progress.say(fmt.Sprintf("the ApplicationMaster died (%s); attempt %d of %d begins, and the job afresh", died, r.attempt+1, r.attempts))
+	r.progress.say(fmt.Sprintf("the ApplicationMaster %s; attempt %d of %d begins, and the job afresh", how, r.attempt+1, r.attempts))
 	r.master, r.answered, r.misses, r.progress.begun = m, time.Time{}, 0, time.Now()
 	return true
 }

@@ -44,6 +44,24 @@ func TestMasterDies(t *testing.T) {
 	run.expect(5, "the ApplicationMaster died: killed by signal 9")
 }
 
+// TestMasterStops stops the ApplicationMaster without ending it: its client kills it, and another one runs the job.
+func TestMasterStops(t *testing.T) {
+	w := newWorld(t)
+	run := w.start("run", w.endless(), "--appmaster.attempts", "2", "--agent.heartbeat-interval", "300ms", "--agent.heartbeat-timeout", "1s")
+	app, _ := w.running()
+	signalMaster(t, app, syscall.SIGSTOP)
+	w.eventually("another attempt", func() bool {
+		return strings.Contains(run.stderr.String(), "the ApplicationMaster was silent and is killed; attempt 2 of 2 begins")
+	})
+	w.eventually("the job runs again", func() bool {
+		snap := stateOf(t.Context(), app, true).Snapshot
+		return snap != nil && snap.MasterAttempt == 1 && snap.State == "running"
+	})
+	run.signals <- os.Interrupt
+	run.expect(6, "cancelled")
+	w.gone()
+}
+
 // joinAs starts an agent by hand with the file of that name, once it is there.
 func (w *world) joinAs(name string) *invocation {
 	w.t.Helper()

@@ -98,7 +98,7 @@ func (r *running) attend(ctx context.Context, limit time.Duration) error {
 	for {
 		select {
 		case <-r.master.done:
-			if interrupted.IsZero() && r.restart() {
+			if interrupted.IsZero() && r.restart("died ("+r.master.exit()+")") {
 				continue
 			}
 			return r.conclude(!interrupted.IsZero())
@@ -126,6 +126,9 @@ func (r *running) attend(ctx context.Context, limit time.Duration) error {
 			}
 			if err := r.hangs(interrupted); err != nil {
 				r.master.kill()
+				if interrupted.IsZero() && r.restart("was silent and is killed") {
+					continue
+				}
 				return r.unanswering(err)
 			}
 		}
