@@ -42,7 +42,7 @@ func (m *master) publish(now time.Time) {
 		s.Sources = append(s.Sources, m.sourceView(src))
 	}
 	supply := m.plane.Slots.Supply()
-	s.Slots = SlotCounts{Needed: m.job0().Slots(), Total: supply.Slots, Free: supply.Free}
+	s.Slots = SlotCounts{Needed: m.job0().Needs(), Total: supply.Slots, Free: supply.Free}
 	m.passMark()
 	s.Supply = Supply{
 		Asked: supply.Asked, Starting: supply.Starting, Alive: supply.Alive, Probation: supply.Probation, Limit: supply.Limit,

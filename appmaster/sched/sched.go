@@ -49,7 +49,8 @@ type Machine struct {
 	byState  [][cluster.Failed + 1]int // by vertex
 	slots    []cluster.Slot            // those granted, in the order of the request
 	byAgent  map[cluster.AgentID][]int // executions deployed to an agent
-	released bool                      // slots were given back
+	pending  []int                     // by group: executions that have not finished
+	freed    []bool                    // by group: its slots were given back
 	previous []cluster.SlotID          // slots of the attempt before
 	shared   [][]int                   // by vertex and subtask: index in slots; the same in all attempts
 	bulk     int                       // of the last request
@@ -135,7 +136,13 @@ func (m *Machine) reset(now time.Time) {
 	m.byAgent = map[cluster.AgentID][]int{}
 	m.open = len(m.execs)
 	m.slots = nil
-	m.gaveUp, m.released = false, false
+	m.gaveUp = false
+	m.pending, m.freed = make([]int, len(m.groups)), make([]bool, len(m.groups))
+	for i, g := range m.groups {
+		for _, v := range g.vertices {
+			m.pending[i] += m.graph.Vertices[v].Parallelism
+		}
+	}
 	for v := range m.graph.Vertices {
 		p := m.graph.Vertices[v].Parallelism
 		m.byState[v][cluster.Created] = p
@@ -205,7 +212,7 @@ func (m *Machine) Due(now time.Time) []Effect {
 func (m *Machine) restart(now time.Time) (out []Effect) {
 	next := m.cfg.Mode.Graph(m.job, m.available)
 	if len(m.slots) > 0 {
-		out = append(out, ReleaseSlots{allocations(m.slots)})
+		out = append(out, m.release()...)
 		if m.slots = nil; next != m.graph {
 			m.deadline = now // the request follows once that was done
 			return out
@@ -342,10 +349,39 @@ func (m *Machine) onTaskChanged(now time.Time, ev TaskChanged) []Effect {
 		return m.fail(now, m.causeOf(now, i, ev.Failure))
 	case ev.State == cluster.Canceled && (!stopping || ev.Failure.Message != ""):
 		return m.fail(now, m.stoppedUnasked(now, i, ev.Failure))
+	case ev.State == cluster.Finished:
+		return append(m.finished(i), m.settle(now)...)
 	case ev.State.Final():
 		return m.settle(now)
 	}
 	return nil
+}
+
+// finished gives the slots of a group back whose last task has finished: all that they emitted was consumed, so nobody needs
+// them any more. Before the last task of the job has, that is: settle sees to the rest.
+func (m *Machine) finished(i int) []Effect {
+	name := m.graph.Vertices[m.execs[i].id.Vertex].SlotGroup
+	g := slices.IndexFunc(m.groups, func(g group) bool { return g.name == name })
+	if m.pending[g]--; m.pending[g] > 0 || m.open == 0 || m.state != Running {
+		return nil
+	}
+	m.freed[g] = true
+	return []Effect{ReleaseSlots{allocations(m.slots[m.groups[g].first:][:m.groups[g].width])}}
+}
+
+// release gives back the slots that the attempt still has.
+func (m *Machine) release() []Effect {
+	var ids []cluster.AllocationID
+	for g := range m.groups {
+		if !m.freed[g] {
+			m.freed[g] = true
+			ids = append(ids, allocations(m.slots[m.groups[g].first:][:m.groups[g].width])...)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return []Effect{ReleaseSlots{ids}}
 }
 
 func (m *Machine) causeOf(now time.Time, i int, f cluster.Failure) Cause {
@@ -474,9 +510,8 @@ func (m *Machine) settle(now time.Time) []Effect {
 		}
 	}
 	var out []Effect
-	if len(m.slots) > 0 && !m.released {
-		m.released = true
-		out = append(out, ReleaseSlots{allocations(m.slots)})
+	if len(m.slots) > 0 {
+		out = m.release()
 	}
 	switch m.state {
 	case Running:

@@ -35,7 +35,18 @@ func (m *Machine) Counts(vertex int) [cluster.Failed + 1]int { return m.byState[
 // HasSlots reports whether the present attempt has its slots.
 func (m *Machine) HasSlots() bool { return len(m.slots) > 0 }
 
-// Slots returns how many slots the job needs.
+// Needs returns how many slots the job needs now: those of its groups that have not finished.
+func (m *Machine) Needs() int {
+	n := 0
+	for i, g := range m.groups {
+		if !m.freed[i] {
+			n += g.width
+		}
+	}
+	return n
+}
+
+// Slots returns how many slots the job needs for all that it does.
 func (m *Machine) Slots() int {
 	n := 0
 	for _, g := range m.groups {

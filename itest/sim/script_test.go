@@ -20,7 +20,7 @@ import (
 //	new [slots=1] [min=0] [max=0] [spare=0] [budget=0] [restarts=0] [idle=30s] [hosts=1] [hostfailures=0] [evenly] [timeout=30s] [life=0s]
 //	                       the jobs are in the input, one a line: NAME:PARALLELISM[:GROUP]…, each vertex reading the one before
 //	start JOB [held]       JOB is the number of its line, from 1
-//	checked JOB | cancel JOB | finish JOB
+//	checked JOB | cancel JOB | finish JOB [VERTEX]
 //	run DURATION           time passes
 //	kill AGENT | vanish AGENT (unseen by its driver) | preempt AGENT | freeze AGENT | thaw AGENT | cut AGENT | lose AGENT (its messages)
 //	driver [most=N] [surplus=N] [slow=D] [mute] [away] | exit AGENT (the end is told again) | restart [forget] (of the master, which forgets its agents)
@@ -105,7 +105,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "finish":
 		for _, a := range s.w.order {
 			for _, x := range a.order {
-				if x.job == job() && !a.dead {
+				if x.job == job() && !a.dead && (len(words) == 1 || s.w.cfg.jobs[x.job].Vertices[x.id.Vertex].Name == words[1]) {
 					a.end(x, false)
 				}
 			}
