@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -279,7 +280,9 @@ func (s *session) cancel(ctx context.Context, args []string) error {
 	if err := s.askToCancel(ctx, app); err != nil {
 		return err
 	}
+	var last appmaster.Result
 	for app.alive() {
+		_ = app.readJSON(resultFile, &last) // not there yet, or not any more: then nothing changes
 		select {
 		case <-ctx.Done():
 			return &exitError{exitTimeout, fmt.Errorf("%s has not ended within %s", app.id, limit), []string{"to see how it goes: " + s.env.Program + " status " + app.id}}
@@ -288,9 +291,30 @@ func (s *session) cancel(ctx context.Context, args []string) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	st := stateOf(ctx, app, false)
-	_, err = fmt.Fprintf(s.env.Stdout, "%s\t%s\n", app.id, st.State)
+	_, err = fmt.Fprintf(s.env.Stdout, "%s\t%s\n", app.id, stateAfterCancel(ctx, app, last.State))
 	return err
+}
+
+// removalTime is within what a client removes the directory of an application that has ended.
+const removalTime = 2 * time.Second
+
+// stateAfterCancel is the state of an application that has ended after it was asked to cancel its job. A client that waits for
+// it removes its directory then, and with it the result, which may have been seen before.
+func stateAfterCancel(ctx context.Context, app appDir, seen string) string {
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		st := stateOf(ctx, app, false).State
+		_, err := os.Stat(app.path)
+		switch {
+		case st != "died":
+			return st
+		case seen != "":
+			return seen
+		case errors.Is(err, fs.ErrNotExist):
+			return "canceled" // the directory of one that died or failed is kept
+		case time.Since(begun) > removalTime:
+			return st
+		}
+	}
 }
 
 // askToCancel tells the ApplicationMaster, unless its application is over and it is about to end.

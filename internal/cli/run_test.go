@@ -260,6 +260,20 @@ func TestInterruptCancels(t *testing.T) {
 	}
 }
 
+// One who cancels the job of a client that waits is told that it was cancelled, though its directory is removed.
+func TestCancelAttached(t *testing.T) {
+	w := newWorld(t)
+	run := w.start("run", w.endless())
+	app, _ := w.running()
+	in := w.start("cancel", app.id)
+	in.expect(0)
+	if got, want := in.stdout.String(), app.id+"\tcanceled\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+	run.expect(6, "the job was cancelled")
+	w.gone()
+}
+
 func TestKillAgent(t *testing.T) {
 	w := newWorld(t)
 	in := w.start("run", w.endless(), "--parallelism", "4")
