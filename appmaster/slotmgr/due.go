@@ -88,7 +88,13 @@ func (m *Machine) scanAgent(now time.Time, row int) []Effect {
 			}
 			return nil
 		}
-		if m.cfg.RegisterTimeout > 0 && over(a.since.Add(m.cfg.RegisterTimeout)) {
+		late := m.cfg.RegisterTimeout > 0 && over(a.since.Add(m.cfg.RegisterTimeout))
+		if m.surplus() && (late || m.cfg.IdleTimeout > 0 && over(a.since.Add(m.cfg.IdleTimeout))) {
+			id := a.id
+			m.remove(row)
+			return []Effect{Return{id, "nobody needs it any more, and it has not registered yet"}}
+		}
+		if late {
 			return giveUp(fmt.Sprintf("it did not register within %v", m.cfg.RegisterTimeout))
 		}
 	case Probation:
@@ -266,13 +272,23 @@ func (m *Machine) lacking() int {
 	if m.starved != "" {
 		return 0
 	}
-	agents := m.count[Starting] + m.count[Alive] + m.count[Probation]
-	lack := max(m.agentsFor()-m.count[Starting], m.kept()-agents+m.barred-m.claims, 0)
+	lack := max(0, m.beyond())
 	if m.limit > 0 {
-		lack = max(0, min(lack, m.limit-agents))
+		lack = max(0, min(lack, m.limit-m.count[Starting]-m.count[Alive]-m.count[Probation]))
 	}
 	return lack
 }
+
+// beyond is how many agents are needed beyond those that are there or starting, if any may come. Negative: so many of them
+// that are starting are not needed.
+func (m *Machine) beyond() int {
+	agents := m.count[Starting] + m.count[Alive] + m.count[Probation]
+	return max(m.agentsFor()-m.count[Starting], m.kept()-agents+m.barred-m.claims)
+}
+
+// surplus reports whether an agent that is starting is one too many: others came with more slots than was expected, or what it
+// was asked for is over.
+func (m *Machine) surplus() bool { return m.beyond() < 0 }
 
 func ceilDiv(a, b int) int {
 	if a <= 0 {

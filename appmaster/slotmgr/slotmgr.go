@@ -533,6 +533,9 @@ func (m *Machine) onDeclare(now time.Time, ev Declare) {
 	if j.missing() > 0 {
 		j.wait = now
 	}
+	if m.count[Starting] > 0 {
+		m.scanBy(now) // some of them may not be needed any more
+	}
 }
 
 // adjust sets counts of a job's requirements, if nothing else differs in rs.
