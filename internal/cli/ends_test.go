@@ -146,7 +146,7 @@ func TestMasterHangs(t *testing.T) {
 			if interrupt {
 				heartbeats = "1h"
 			}
-			in := w.start("run", w.endless(), "--quiet", "--agent.heartbeat-timeout", heartbeats)
+			in := w.start("run", w.endless(), "--quiet", "--agent.heartbeat-interval", "300ms", "--agent.heartbeat-timeout", heartbeats)
 			app, _ := w.running()
 			signalMaster(t, app, syscall.SIGSTOP)
 			if interrupt {

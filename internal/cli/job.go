@@ -102,7 +102,7 @@ func (s *session) planCommand() *cobra.Command {
 		Use: "plan" + use, Short: "Show the job graph and the slots it needs, without running it", Args: args, ValidArgsFunction: s.completeJob,
 		Long: `Show how a job would run: its operators chained into vertices, the parallelism of each, how records move
 between them, and the slots it needs. With --agents or --strategy, show also which tasks would share which slots of which agents.
-Nothing is started and nothing outside is asked.`,
+Nothing is started and nothing outside is asked. What run would refuse, plan refuses too.`,
 		Example: "  heddle plan" + use + "\n  heddle plan" + use + " --parallelism 4\n  heddle plan" + use + " --agents 5 --strategy evenly-spread\n  heddle plan" + use + " --dot | dot -Tsvg > job.svg",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.job == nil {
@@ -122,6 +122,9 @@ Nothing is started and nothing outside is asked.`,
 				return err
 			}
 			g, err := compile(job, c)
+			if err == nil {
+				err = checkOptions(g, c)
+			}
 			switch {
 			case err != nil:
 				return err

@@ -84,10 +84,7 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 		}
 		return s.runInProcess(ctx, c, job, plan, f)
 	}
-	if err := checkResources(plan, c); err != nil {
-		return err
-	}
-	if err := enoughAgents(plan, c); err != nil {
+	if err := checkOptions(plan, c); err != nil {
 		return err
 	}
 	if c.Text("target") == "yarn" {
@@ -117,12 +114,12 @@ func mostAgents(c *conf.Config) int {
 // enoughAgents refuses a job that can't get its slots from as many agents as there may be.
 func enoughAgents(plan *jobgraph.Graph, c *conf.Config) error {
 	if len(plan.Profiles) > 0 {
-		return nil // how many agents it takes depends on how they are cut
+		return enoughCut(plan, c) // how many agents it takes depends on how they are cut
 	}
 	slots, most := c.Int("agent.slots"), mostAgents(c)
 	need := (plan.Slots() + slots - 1) / slots
 	if need <= most {
-		return nil
+		return enoughSlots(plan.Slots(), c)
 	}
 	return precondition(fmt.Errorf("the job needs %d slots, but at most %d agents of %d slots may be started", plan.Slots(), most, slots),
 		fmt.Sprintf("set --agents.max %d, a larger --agent.slots, or a smaller parallelism", need))
