@@ -183,6 +183,9 @@ func (p *progress) take(snap *appmaster.Snapshot) {
 	if !f.at.After(p.figures.at) {
 		return
 	}
+	if f.in < p.figures.in {
+		p.past = nil // the job has begun afresh, and so does the rate
+	}
 	if f.in != p.figures.in || len(p.past) == 0 {
 		for len(p.past) > 1 && f.at.Sub(p.past[0].at) > rateOver {
 			p.past = p.past[1:]
