@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/appmaster/driver/standalone"
 	"github.com/heddle-stream/heddle/appmaster/plane"
 )
 
@@ -19,6 +23,7 @@ type localExplanation struct {
 	Pending []plane.Pending   `json:"pending"`
 	Supply  *appmaster.Supply `json:"supply,omitempty"`
 	Cause   *appmaster.Cause  `json:"cause,omitempty"`
+	Join    []string          `json:"join,omitempty"` // files that people must start agents with, one each
 }
 
 // explainLocal explains an application of this host, if the arguments name one, or name none and one runs here.
@@ -41,6 +46,7 @@ func (s *session) explainLocal(ctx context.Context, args []string, asJSON bool) 
 	if st.Snapshot != nil {
 		x.Supply = &st.Snapshot.Supply
 		x.Pending = append(x.Pending, st.Snapshot.Pending...)
+		x.Join = toJoin(app)
 	}
 	if asJSON {
 		return true, s.out.json(x)
@@ -60,6 +66,12 @@ func (s *session) printLocalExplanation(x localExplanation, now time.Time) error
 			}
 		}
 	}
+	if len(x.Join) > 0 {
+		fmt.Fprintf(&b, "agents of the target standalone are started by you; copy the files to start them on other hosts:\n")
+		for _, file := range x.Join {
+			fmt.Fprintf(&b, "  %s agent --secrets %s\n", s.env.Program, file)
+		}
+	}
 	switch {
 	case len(x.Pending) > 0:
 	case x.Waiting != "":
@@ -71,4 +83,14 @@ func (s *session) printLocalExplanation(x localExplanation, now time.Time) error
 	}
 	_, err := s.env.Stdout.Write([]byte(b.String()))
 	return err
+}
+
+// toJoin are the files of an application whose agents people start that no agent has joined with yet.
+func toJoin(app appDir) []string {
+	files, err := filepath.Glob(filepath.Join(app.file(standalone.Dir), "agent-*"))
+	if err != nil { // the state directory's name is no pattern
+		return nil
+	}
+	slices.SortFunc(files, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
+	return files
 }

@@ -28,7 +28,7 @@ func TestExplainLocal(t *testing.T) {
 	}
 	in = w.start("explain", x.App)
 	in.expect(0)
-	for _, want := range []string{x.App, "waits for 1 slot, for ", "1 agent is starting"} {
+	for _, want := range []string{x.App, "waits for 1 slot, for ", "1 agent is starting", "started by you", "\n  heddle agent --secrets " + w.state + "/" + x.App + "/join/agent-1\n"} {
 		if !strings.Contains(in.stdout.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &in.stdout)
 		}
