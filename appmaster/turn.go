@@ -53,7 +53,7 @@ func (m *master) perform(effect any) {
 	case slotmgr.Exclude:
 		m.exclude(e.Hosts)
 	case slotmgr.Starved:
-		m.log.Warn("no more agents will be asked for", "reason", e.Reason)
+		m.warn("no more agents will be asked for: " + e.Reason)
 	case sched.Deploy:
 		m.deploy(e)
 	case sched.CancelTasks:

@@ -39,7 +39,7 @@ var builtin = []Option{
 	{Name: "agents.max-resources", Type: List,
 		Doc: "Most of other resources of all agents together, by their agent.resources, such as gpu=8. Unset: no limit."},
 	{Name: "agents.failures", Type: Int, Default: "0", Unit: "agents", Min: "0", Max: "100000",
-		Doc: "Agents that may fail within agents.failure-window. One more, and no agents are asked for any more: the job fails when it lacks slots."},
+		Doc: "Agents that may fail within agents.failure-window, beside as many as agents.spare says. One more, and no agents are asked for any more: the job fails when it lacks slots."},
 	{Name: "agents.failure-window", Type: Duration, Default: "10m", Min: "0",
 		Doc: "How long a failed agent counts. 0: for ever."},
 	{Name: "agents.host-failures", Type: Int, Default: "0", Unit: "agents", Min: "0",

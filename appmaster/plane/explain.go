@@ -14,8 +14,8 @@ import (
 // Pending is what a job waits for, and why it has not got it.
 type Pending struct {
 	Job     cluster.JobID `json:"job"`
-	Asked   string        `json:"asked"` // such as "4 slots of 512 MiB"
-	Slots   int           `json:"slots"` // of these
+	Asked   string        `json:"asked"` // such as "4 slots of 512 MiB"; or agents, if Slots is 0
+	Slots   int           `json:"slots"` // of these; 0: it has all that it needs, but would not be given more
 	Since   time.Time     `json:"since"`
 	Reasons []Reason      `json:"reasons"` // the most telling one first
 }
@@ -43,16 +43,19 @@ const (
 	ReasonUnplaced  = "fragmented" // there is enough in all, but no agent has enough of it left
 )
 
-// Explain says for each job that waits for slots what it waits for and why.
+// Explain says for each job that waits for slots what it waits for and why; and, of jobs that have all that they need, that
+// agents which fail are not replaced any more, so that it is known before slots are lacking.
 func (p *Plane) Explain(now time.Time) (out []Pending) {
-	var supply slotmgr.Supply
+	supply := p.Slots.Supply()
 	for i := range p.Jobs {
 		requests, since := p.Jobs[i].Pool.Waiting()
 		if len(requests) == 0 {
+			if state, _ := p.Jobs[i].Sched.State(); supply.Starved != "" && !state.Final() {
+				out = append(out, Pending{
+					Job: p.Jobs[i].ID, Asked: "agents in place of those that are gone", Since: supply.StarvedSince, Reasons: []Reason{starved(supply)},
+				})
+			}
 			continue
-		}
-		if out == nil {
-			supply = p.Slots.Supply()
 		}
 		out = append(out, Pending{
 			Job: p.Jobs[i].ID, Asked: slotpool.Describe(requests), Slots: len(requests), Since: since,
@@ -71,7 +74,9 @@ func (p *Plane) reasons(now time.Time, job int, requests []slotpool.SlotRequest,
 	for _, q := range p.tooLarge(requests) {
 		add(true, ReasonTooLarge, "raise what agents have, or ask for less", "no agent can have a slot of %v: an agent has %v", q, p.Slots.Expected())
 	}
-	add(s.Starved != "", ReasonStarved, "the agents' logs say why they failed; agents.failures lets more of them fail", "no more agents will come: %s", s.Starved)
+	if s.Starved != "" {
+		out = append(out, starved(s))
+	}
 	there := s.Alive + s.Probation + s.Starting + s.Asked
 	option := limits[s.LimitBy]
 	add(s.Limit > 0 && there >= s.Limit, ReasonLimit, "raise "+option+", or lower the job's parallelism", "there are as many agents as may be: %d (%s)", s.Limit, option)
@@ -93,6 +98,10 @@ func (p *Plane) reasons(now time.Time, job int, requests []slotpool.SlotRequest,
 	add(p.Jobs[job].Pool.More() || p.Slots.More(), ReasonMatching, "", "slots are being given")
 	add(len(out) == 0 && s.Cut, ReasonUnplaced, "", "what is left of agents, %v in all, is in pieces that are too small", s.Left)
 	return out
+}
+
+func starved(s slotmgr.Supply) Reason {
+	return Reason{ReasonStarved, "no more agents will come: " + s.Starved, "the agents' logs say why they failed; agents.failures lets more of them fail"}
 }
 
 // tooLarge are the profiles, of those asked for, that no agent can have.

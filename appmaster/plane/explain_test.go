@@ -119,3 +119,29 @@ func TestCheckProfiles(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainBreaker shows that lost agents are not replaced any more before anybody waits for slots.
+func TestExplainBreaker(t *testing.T) {
+	p := newPlane(t, slotmgr.Config{SpareAgents: 1}, slotpool.Config{}, sched.Config{}, graph(1))
+	p.up(epoch, 1, cluster.Profile{}, "a1", "a2")
+	for n, id := range []cluster.AgentID{"a2", "a3"} { // the spare one, twice
+		if out := p.Explain(epoch); len(out) != 0 {
+			t.Fatalf("after %d losses: %+v", n, out)
+		}
+		p.SlotEvent(epoch, slotmgr.Exited{Agent: id, Reason: "killed by signal 9", Blame: true})
+		p.settleAll(epoch)
+		if n == 0 {
+			if asked := p.Slots.Supply().Asked; asked != 1 {
+				t.Fatalf("%d agents are asked for after a spare one was lost", asked)
+			}
+			p.up(epoch, 1, cluster.Profile{}, "a3")
+		}
+	}
+	out := p.Explain(epoch.Add(time.Second))
+	if len(out) != 1 || out[0].Slots != 0 || !out[0].Since.Equal(epoch) || len(out[0].Reasons) != 1 || out[0].Reasons[0].Code != ReasonStarved {
+		t.Fatalf("with the breaker open: %+v", out)
+	}
+	if text := out[0].Reasons[0].Text; !strings.Contains(text, "2 agents have failed; the last: agent a3 was lost: killed by signal 9") {
+		t.Error(text)
+	}
+}

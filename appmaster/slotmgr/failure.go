@@ -22,7 +22,8 @@ type exclusion struct {
 // defiance is how many agents a driver may start on an excluded host before it is believed to have no other.
 const defiance = 3
 
-// blame counts a failure. Too many end the supply of agents, too many of one host exclude it.
+// blame counts a failure. Too many end the supply of agents, too many of one host exclude it. As many as are kept spare may fail in
+// any case: they are there to be lost.
 func (m *Machine) blame(now time.Time, host, reason string) (out []Effect) {
 	if w := m.cfg.FailureWindow; w > 0 {
 		m.failures = slices.DeleteFunc(m.failures, func(f failure) bool { return !now.Before(f.at.Add(w)) })
@@ -31,11 +32,11 @@ func (m *Machine) blame(now time.Time, host, reason string) (out []Effect) {
 	if m.cfg.HostFailures > 0 && host != "" && m.failuresOf(host) > m.cfg.HostFailures {
 		out = m.exclude(now, host)
 	}
-	if n := len(m.failures); n > m.cfg.FailureBudget {
-		if m.cfg.FailureBudget > 0 {
+	if n := len(m.failures); n > m.cfg.FailureBudget+m.cfg.SpareAgents {
+		if n > 1 {
 			reason = fmt.Sprintf("%d agents have failed; the last: %s", n, reason)
 		}
-		out = append(out, m.starve(reason)...)
+		out = append(out, m.starve(now, reason)...)
 	}
 	return out
 }

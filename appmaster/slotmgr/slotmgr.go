@@ -33,7 +33,7 @@ type Config struct {
 	AgentTotal cluster.Profile // resources expected of an agent that is starting
 	MaxTotal   cluster.Profile // of all agents; a zero part: no limit
 
-	FailureBudget int           // agents that may fail within FailureWindow before no more are asked for
+	FailureBudget int           // agents that may fail within FailureWindow, beside SpareAgents, before no more are asked for
 	FailureWindow time.Duration // 0: all the time
 	HostFailures  int           // agents of one host that may fail within FailureWindow before it is excluded; 0: any number
 	HostExclusion time.Duration // how long a host stays excluded; 0 means 10 min
@@ -196,22 +196,23 @@ type Machine struct {
 	held    map[cluster.AllocationID]place
 	next    cluster.AllocationID
 
-	more     bool      // the last Due has left grants for the next, which is due at once
-	asked    int       // the total of the last Ask
-	granted  int       // Granted events so far
-	count    [gone]int // agents by state
-	free     int       // free slots of ranked agents
-	barred   int       // agents that are barred
-	claims   int       // agents that are wanted back
-	slots    int       // slots of agents Alive or in Probation
-	limit    int       // of agents; 0: none
-	limitBy  Limit
-	failures []failure
-	excluded map[string]*exclusion // by host
-	draining map[string]bool       // hosts that are going away
-	returned []time.Time           // when agents were given back because they were wanted back, lately
-	starved  string
-	scanAt   time.Time // when to look at every agent again
+	more      bool      // the last Due has left grants for the next, which is due at once
+	asked     int       // the total of the last Ask
+	granted   int       // Granted events so far
+	count     [gone]int // agents by state
+	free      int       // free slots of ranked agents
+	barred    int       // agents that are barred
+	claims    int       // agents that are wanted back
+	slots     int       // slots of agents Alive or in Probation
+	limit     int       // of agents; 0: none
+	limitBy   Limit
+	failures  []failure
+	excluded  map[string]*exclusion // by host
+	draining  map[string]bool       // hosts that are going away
+	returned  []time.Time           // when agents were given back because they were wanted back, lately
+	starved   string
+	starvedAt time.Time
+	scanAt    time.Time // when to look at every agent again
 }
 
 // New returns a Machine without agents.
@@ -245,7 +246,7 @@ func (m *Machine) Handle(now time.Time, ev Event) []Effect {
 	case Exited:
 		return m.lose(now, ev.Agent, ev.Reason, ev.Blame)
 	case AskRefused:
-		return m.starve(ev.Reason)
+		return m.starve(now, ev.Reason)
 	case Drain:
 		return m.onDrain(now, ev)
 	case Reclaim:
@@ -510,11 +511,11 @@ func (m *Machine) remove(row int) {
 	m.vacant = append(m.vacant, row)
 }
 
-func (m *Machine) starve(reason string) []Effect {
+func (m *Machine) starve(now time.Time, reason string) []Effect {
 	if m.starved != "" {
 		return nil
 	}
-	m.starved = reason
+	m.starved, m.starvedAt = reason, now
 	return []Effect{Starved{reason}}
 }
 

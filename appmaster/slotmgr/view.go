@@ -19,6 +19,7 @@ type Supply struct {
 	Holding                    bool     // slots are held back, to be spread over agents that are starting
 	Suspects                   []string // agents on probation with the reason, some of them
 	Starved                    string   // why no more will come, "" if they may
+	StarvedSince               time.Time
 	Former                     int      // slots in use for an earlier attempt, about to be free
 	Failed                     int      // agents that failed and still count
 	Excluded                   []string // hosts that get no agents for now
@@ -32,7 +33,7 @@ type Supply struct {
 func (m *Machine) Supply() Supply {
 	s := Supply{
 		Alive: m.count[Alive], Probation: m.count[Probation], Starting: m.count[Starting],
-		Asked: max(0, m.asked-m.granted), Slots: m.slots, Free: m.free, Limit: m.limit, Starved: m.starved,
+		Asked: max(0, m.asked-m.granted), Slots: m.slots, Free: m.free, Limit: m.limit, Starved: m.starved, StarvedSince: m.starvedAt,
 		LimitBy: m.limitBy, Full: m.cfg.Cut && m.cfg.MaxSlots > 0 && m.slots >= m.cfg.MaxSlots, Holding: m.isHolding(),
 		Former: m.former(), Failed: len(m.failures), Excluded: m.Excluded(), Cut: m.cfg.Cut,
 	}
