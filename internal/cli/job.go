@@ -45,13 +45,13 @@ func (s *session) loadJob(args []string, c *conf.Config) (*heddle.Job, *jobText,
 	if err != nil {
 		return nil, nil, usage(fmt.Errorf("cannot read the job: %w", err))
 	}
-	job, err := parseJob(name, data, c)
+	job, err := parseJob(name, data, c, func(text string) { fmt.Fprintln(s.env.Stderr, "heddle: warning: "+printable(text)) })
 	return job, &jobText{name, data}, err
 }
 
-// parseJob makes a job of a job file's text.
-func parseJob(name string, data []byte, c *conf.Config) (*heddle.Job, error) {
-	job, err := jobspec.Load(name, data, jobspec.Options{Timezone: c.Text("timezone"), MaxParallelism: c.Int("max-parallelism")})
+// parseJob makes a job of a job file's text. warn, if not nil, is told what has no effect.
+func parseJob(name string, data []byte, c *conf.Config, warn func(string)) (*heddle.Job, error) {
+	job, err := jobspec.Load(name, data, jobspec.Options{Timezone: c.Text("timezone"), MaxParallelism: c.Int("max-parallelism"), Warn: warn})
 	if err != nil {
 		return nil, usage(err)
 	}

@@ -406,7 +406,7 @@ func (s *session) runYARNAgent(ctx context.Context) error {
 		if name == "" {
 			name = filepath.Base(jobFile)
 		}
-		if app.job, err = parseJob(name, text, c); err != nil {
+		if app.job, err = parseJob(name, text, c, nil); err != nil {
 			return err
 		}
 	} else if s.job == nil {

@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/heddle-stream/heddle"
@@ -18,6 +19,9 @@ func (b *builder) node(n node) {
 	g := b.job.Graph()
 	from := len(g.Nodes)
 	n.build(b)
+	if len(g.Nodes) == from {
+		b.noOperator(n)
+	}
 	for _, op := range g.Nodes[from:] {
 		op.Where = b.plan.name + ":" + strconv.Itoa(n.line())
 		if g := n.slotGroup(); g != "" {
@@ -27,6 +31,15 @@ func (b *builder) node(n node) {
 			op.Kind, op.Detail = n.does(op.Name)
 		}
 	}
+}
+
+// noOperator warns of a slot sharing group of a node that has come to nothing, which a plan does not show.
+func (b *builder) noOperator(n node) {
+	if n.slotGroup() == "" || b.plan.warn == nil {
+		return
+	}
+	b.plan.warn(fmt.Sprintf("%s:%d: slot_group %s has no effect: this step takes no operator, since nothing reads what it makes or it computes nothing",
+		b.plan.name, n.line(), n.slotGroup()))
 }
 
 // apply adds an operator that runs functions on rows, one for each subtask.

@@ -14,6 +14,8 @@ import (
 type Options struct {
 	Timezone       string // IANA name for a file without timezone; "" sets none
 	MaxParallelism int    // for a file without max_parallelism; 0: not known
+
+	Warn func(text string) // is told what is right but has no effect; nil: nobody is
 }
 
 // Load makes a job of a file. name is for errors. An error about the file is a *strict.Error: it has everything that is wrong with it.
@@ -22,6 +24,7 @@ func Load(name string, data []byte, opts Options) (*heddle.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.warn = opts.Warn
 	return p.build()
 }
 

@@ -124,6 +124,7 @@ type planner struct {
 	all     []*stream
 	nodes   []node
 	sinks   map[string]*sinkNode
+	warn    func(text string) // nil: nobody is told
 }
 
 // scopeOf is what an expression on the stream may refer to.
