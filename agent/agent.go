@@ -28,6 +28,7 @@ type agent struct {
 	slots      slotTable
 	executions map[cluster.ExecutionID]*execution
 	order      []cluster.ExecutionID // of deployment
+	ordered    []*ctlpb.Task         // parts of an order that is not whole yet
 	interval   time.Duration         // of heartbeats
 	timeout    time.Duration         // of silence
 	rejoin     time.Duration         // how long to look for another attempt of the master; 0: there is none to come
@@ -174,7 +175,12 @@ func (a *agent) handle(ctx context.Context, ev any, tick *time.Ticker) (done boo
 func (a *agent) obey(ctx context.Context, m *ctlpb.FromMaster) (done bool, reason string, err error) {
 	switch m := m.M.(type) {
 	case *ctlpb.FromMaster_Deploy:
-		a.deployAll(ctx, m.Deploy.GetTasks())
+		a.ordered = append(a.ordered, m.Deploy.GetTasks()...)
+		if !m.Deploy.GetMore() {
+			order := a.ordered
+			a.ordered = nil
+			a.deployAll(ctx, order)
+		}
 	case *ctlpb.FromMaster_Cancel:
 		for _, id := range m.Cancel.GetIds() {
 			a.cancel(ctl.Execution(id), m.Cancel.GetReason())
@@ -232,7 +238,7 @@ func (a *agent) begin(j joined, tick *time.Ticker) {
 func (a *agent) dropLink(ctx context.Context, why error) {
 	a.cfg.Logger.Warn("session with the ApplicationMaster lost, joining again", "err", why)
 	l := a.link
-	a.link = nil
+	a.link, a.ordered = nil, nil // an order that is not whole is given again
 	a.wg.Go(l.close)
 	wait := a.cfg.RejoinTimeout
 	if wait == 0 {

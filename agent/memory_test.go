@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/testjob"
 )
 
-// deployTogether is deploy with one order for each agent.
+// deployTogether is deploy with one order for each agent, in as many parts as it has tasks.
 func (m *master) deployTogether(t *testing.T, plan *jobgraph.Graph, agents ...string) {
 	t.Helper()
 	m.await(t, "registrations", func() bool { return len(m.sessions) == len(agents) })
@@ -34,7 +34,10 @@ func (m *master) deployTogether(t *testing.T, plan *jobgraph.Graph, agents ...st
 		}
 	}
 	for a, o := range orders {
-		m.order(a, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Deploy{Deploy: o}})
+		for i, d := range o.Tasks {
+			part := &ctlpb.Deploy{Tasks: []*ctlpb.Task{d}, More: i < len(o.Tasks)-1}
+			m.order(a, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Deploy{Deploy: part}})
+		}
 	}
 }
 

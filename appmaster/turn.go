@@ -117,7 +117,8 @@ const orderSize = 50_000
 // deploy sends an agent its tasks, with the splits known by now, in as few messages as their size allows.
 func (m *master) deploy(e sched.Deploy) {
 	order, size := &ctlpb.Deploy{}, 0
-	flush := func() {
+	flush := func(more bool) {
+		order.More = more
 		m.toAgent(e.Agent, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Deploy{Deploy: order}})
 		order, size = &ctlpb.Deploy{}, 0
 	}
@@ -126,19 +127,16 @@ func (m *master) deploy(e sched.Deploy) {
 		ids[i] = t.ID
 	}
 	trace := telemetry.Traceparent(m.life.deploying(e.Agent, ids))
-	for _, t := range e.Tasks {
+	for i, t := range e.Tasks {
 		pb := m.pbTask(t)
 		pb.Traceparent = trace
 		order.Tasks = append(order.Tasks, pb)
 		for _, in := range t.Inputs {
 			size += len(in.Channels)
 		}
-		if size >= orderSize {
-			flush()
+		if last := i == len(e.Tasks)-1; last || size >= orderSize {
+			flush(!last)
 		}
-	}
-	if len(order.Tasks) > 0 {
-		flush()
 	}
 	m.log.Info("deployed tasks", "agent", e.Agent, "tasks", len(e.Tasks))
 }

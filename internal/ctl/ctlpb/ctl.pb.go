@@ -1103,6 +1103,7 @@ func (x *TaskUpdate) GetReport() *TaskReport {
 type Deploy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tasks         []*Task                `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"` // the order goes on with the next Deploy: nothing is started before its last part is there
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1142,6 +1143,13 @@ func (x *Deploy) GetTasks() []*Task {
 		return x.Tasks
 	}
 	return nil
+}
+
+func (x *Deploy) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
 }
 
 // Task tells an agent all it needs to run one execution; the operators it finds in its own graph.
@@ -2434,9 +2442,10 @@ const file_ctl_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x05 \x01(\x04R\n" +
 	"allocation\x12.\n" +
-	"\x06report\x18\x06 \x01(\v2\x16.heddle.ctl.TaskReportR\x06report\"0\n" +
+	"\x06report\x18\x06 \x01(\v2\x16.heddle.ctl.TaskReportR\x06report\"D\n" +
 	"\x06Deploy\x12&\n" +
-	"\x05tasks\x18\x01 \x03(\v2\x10.heddle.ctl.TaskR\x05tasks\"\xaf\x02\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x10.heddle.ctl.TaskR\x05tasks\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\xaf\x02\n" +
 	"\x04Task\x12'\n" +
 	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12\x1e\n" +
 	"\n" +
