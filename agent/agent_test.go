@@ -443,10 +443,17 @@ func TestCancelInTheMiddle(t *testing.T) {
 
 func TestStuckTaskIsReportedWithItsStack(t *testing.T) {
 	m := newMaster(t)
-	release := make(chan struct{})
+	release, inside := make(chan struct{}), make(chan struct{}, 1)
 	job := heddle.NewJob("stubborn")
 	in := heddle.FromSource(job, words(1, -1))
-	heddle.ToSink(heddle.Map(in, func(w string) string { <-release; return w }), &testjob.Sink[string]{})
+	heddle.ToSink(heddle.Map(in, func(w string) string {
+		select {
+		case inside <- struct{}{}:
+		default:
+		}
+		<-release
+		return w
+	}), &testjob.Sink[string]{})
 	plan := compile(t, job, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -454,6 +461,7 @@ func TestStuckTaskIsReportedWithItsStack(t *testing.T) {
 	m.deploy(t, plan, 1, "agent-1")
 	id := cluster.ExecutionID{}
 	m.await(t, "running", func() bool { return len(m.states(id)) == 2 })
+	<-inside // else it is cancelled before it is stuck
 	m.order("agent-1", &ctlpb.FromMaster{M: &ctlpb.FromMaster_Cancel{Cancel: &ctlpb.Cancel{Ids: []*ctlpb.ExecutionID{ctl.PBExecution(id)}}}})
 	m.await(t, "the stack", func() bool {
 		for _, u := range m.updates[id] {
