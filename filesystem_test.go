@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -73,6 +75,13 @@ func (m *memFiles) Create(_ context.Context, name string, replace bool) (heddle.
 	}
 	m.pending++
 	return &memFile{m: m, name: name, open: true}, nil
+}
+
+func (m *memFiles) Remove(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.files, name)
+	return nil
 }
 
 type memFile struct {
@@ -161,5 +170,76 @@ func TestOtherFileSystem(t *testing.T) {
 	mem.reset(nil)
 	if err := runJob(t, copyJob(same), 2); err == nil || !strings.Contains(err.Error(), "none matches mem://in") {
 		t.Errorf("nothing there: %v", err)
+	}
+}
+
+// TestLeftovers: parts of an earlier run with more subtasks don't stay beside those of a run that overwrites, and are refused by one that does not.
+func TestLeftovers(t *testing.T) {
+	local := t.TempDir()
+	for _, c := range []struct {
+		dir   string
+		parts func() []string
+	}{
+		{"mem://out", func() (names []string) {
+			mem.mu.Lock()
+			defer mem.mu.Unlock()
+			for name := range mem.files {
+				if strings.HasPrefix(name, "mem://out/") {
+					names = append(names, path.Base(name))
+				}
+			}
+			slices.Sort(names)
+			return names
+		}},
+		{local, func() (names []string) {
+			entries, err := os.ReadDir(local)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				names = append(names, e.Name())
+			}
+			return names
+		}},
+	} {
+		mem.reset(map[string]string{"mem://in/0": "a\nb\nc\n", "mem://out/part-note": "not ours"})
+		if err := os.WriteFile(filepath.Join(local, "part-note"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		job := func(overwrite bool) *heddle.Job {
+			j := heddle.NewJob("copy")
+			sink := heddle.ToFiles(c.dir)
+			if overwrite {
+				sink.Overwrite()
+			}
+			heddle.To(heddle.From(j, heddle.Files("mem://in"), heddle.Text()), sink, heddle.Text())
+			return j
+		}
+		if err := runJob(t, job(false), 4); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.parts(); len(got) != 5 {
+			t.Fatalf("%s: the first run leaves %v", c.dir, got)
+		}
+		if err := runJob(t, job(true), 2); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.parts(), []string{"part-00000", "part-00001", "part-note"}; !slices.Equal(got, want) {
+			t.Errorf("%s: a run of 2 subtasks over one of 4 leaves %v, want %v", c.dir, got, want)
+		}
+		if err := runJob(t, job(true), 4); err != nil {
+			t.Fatal(err)
+		}
+		mem.mu.Lock()
+		delete(mem.files, "mem://out/part-00000")
+		mem.mu.Unlock()
+		if c.dir == local {
+			if err := os.Remove(filepath.Join(local, "part-00000")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := runJob(t, job(false), 1); err == nil || !strings.Contains(err.Error(), "part-0000") || !strings.Contains(err.Error(), "overwrite: true") {
+			t.Errorf("%s: a run beside an older one's parts: %v", c.dir, err)
+		}
 	}
 }

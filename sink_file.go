@@ -30,7 +30,7 @@ type FileSink struct {
 	overwrite bool
 }
 
-// Overwrite replaces parts that are there already.
+// Overwrite replaces parts that are there already. Those of an earlier run with more subtasks are removed when the first part is whole.
 func (s *FileSink) Overwrite() *FileSink {
 	s.overwrite = true
 	return s
@@ -57,7 +57,7 @@ func (s *FileSink) Solely() string {
 // NewMessageWriter implements MessageSink.
 func (s *FileSink) NewMessageWriter(ctx context.Context, rt flow.Runtime) (flow.MessageWriter, error) {
 	if scheme := schemeOf(s.dir); scheme != "" {
-		return s.newRemoteWriter(ctx, scheme, rt.Subtask())
+		return s.newRemoteWriter(ctx, scheme, rt)
 	}
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return nil, fmt.Errorf("cannot write files: %w", err)
@@ -68,11 +68,15 @@ func (s *FileSink) NewMessageWriter(ctx context.Context, rt flow.Runtime) (flow.
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot write %s: %w", final, err)
 	}
+	old, err := s.leftovers(rt.Subtask(), rt.Parallelism())
+	if err != nil {
+		return nil, err
+	}
 	f, err := createAlone(final + ".inprogress")
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", final, err)
 	}
-	return &fileWriter{final: final, f: f, out: bufio.NewWriterSize(f, 64<<10)}, nil
+	return &fileWriter{final: final, old: old, f: f, out: bufio.NewWriterSize(f, 64<<10)}, nil
 }
 
 func partName(subtask int) string { return fmt.Sprintf("part-%05d", subtask) }
@@ -107,6 +111,7 @@ func createAlone(path string) (*os.File, error) {
 // fileWriter writes one part. Owned by the task's goroutine.
 type fileWriter struct {
 	final string
+	old   []string // parts of an earlier run to be removed at the end
 	f     *os.File
 	out   *bufio.Writer
 	buf   []byte
@@ -129,7 +134,10 @@ func (w *fileWriter) Flush(context.Context) error {
 
 // Finish implements flow.Finisher: the part gets its name.
 func (w *fileWriter) Finish(context.Context) error {
-	return os.Rename(w.f.Name(), w.final)
+	if err := os.Rename(w.f.Name(), w.final); err != nil {
+		return err
+	}
+	return removeLeftovers(w.old)
 }
 
 // Close implements flow.MessageWriter.

@@ -9,25 +9,31 @@ import (
 )
 
 // newRemoteWriter begins a part in a directory of a file system that is not this host's.
-func (s *FileSink) newRemoteWriter(ctx context.Context, scheme string, subtask int) (flow.MessageWriter, error) {
-	final := joinURI(s.dir, partName(subtask))
+func (s *FileSink) newRemoteWriter(ctx context.Context, scheme string, rt flow.Runtime) (flow.MessageWriter, error) {
+	final := joinURI(s.dir, partName(rt.Subtask()))
 	fsys, err := fileSystem(scheme)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", final, err)
+	}
+	old, remove, err := s.remoteLeftovers(ctx, fsys, rt.Subtask(), rt.Parallelism())
+	if err != nil {
+		return nil, err
 	}
 	f, err := fsys.Create(ctx, final, s.overwrite)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", final, err)
 	}
-	return &remoteFileWriter{name: final, f: f, out: bufio.NewWriterSize(f, 256<<10)}, nil
+	return &remoteFileWriter{name: final, old: old, remove: remove, f: f, out: bufio.NewWriterSize(f, 256<<10)}, nil
 }
 
 // remoteFileWriter writes one part. Owned by the task's goroutine.
 type remoteFileWriter struct {
-	name string
-	f    PendingFile
-	out  *bufio.Writer
-	buf  []byte
+	name   string
+	old    []string // parts of an earlier run to be removed at the end, by remove
+	remove func(context.Context, string) error
+	f      PendingFile
+	out    *bufio.Writer
+	buf    []byte
 }
 
 // Write implements flow.MessageWriter.
@@ -50,7 +56,15 @@ func (w *remoteFileWriter) Finish(ctx context.Context) error {
 	if err := w.out.Flush(); err != nil {
 		return w.failed(err)
 	}
-	return w.failed(w.f.Commit(ctx))
+	if err := w.f.Commit(ctx); err != nil {
+		return w.failed(err)
+	}
+	for _, name := range w.old {
+		if err := w.remove(ctx, name); err != nil {
+			return fmt.Errorf("cannot remove the part of an earlier run: %w", err)
+		}
+	}
+	return nil
 }
 
 // Close implements flow.MessageWriter. A part that is not finished is worth nothing.

@@ -128,6 +128,15 @@ func (f *FileSystem) Find(_ context.Context, pattern string) ([]heddle.FoundFile
 	return out, nil
 }
 
+// Remove implements heddle.FileRemover.
+func (f *FileSystem) Remove(_ context.Context, uri string) error {
+	c, _, name, err := f.at(uri)
+	if err != nil {
+		return err
+	}
+	return f.advise(c.RemoveAll(name))
+}
+
 // Locate implements heddle.FileLocator.
 func (f *FileSystem) Locate(ctx context.Context, uri string) ([]heddle.FileBlock, error) {
 	c, _, name, err := f.at(uri)
