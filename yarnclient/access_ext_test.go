@@ -3,6 +3,7 @@ package yarnclient_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -79,6 +80,9 @@ func life(t *testing.T, c *yarntest.Cluster, a yarnclient.API) {
 	app, err := a.NewApplication(ctx)
 	if err != nil || app.Max.MemoryMB != 8192 {
 		t.Fatalf("new application %+v, %v", app, err)
+	}
+	if want := map[string]int64{"yarn.io/gpu": yarntest.GPUs}; !maps.Equal(app.Custom, want) {
+		t.Errorf("the largest container has %v, want %v", app.Custom, want)
 	}
 	s := submission(app.ID)
 	s.Queue = "a"

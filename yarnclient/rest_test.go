@@ -328,8 +328,13 @@ func TestShapes(t *testing.T) {
 	if as, err := c.Attempts(t.Context(), app7); err != nil || len(as) != 1 || as[0].Number != 1 {
 		t.Errorf("attempts: %v, %v", as, err)
 	}
+	say(`{"application-id":"application_1_0002","maximum-resource-capability":{"memory":8192,"vCores":4,"resourceInformations":{"resourceInformation":[
+		{"name":"memory-mb","units":"Mi","value":8192},{"name":"vcores","units":"","value":4},{"name":"yarn.io/gpu","units":"","value":2}]}}}`)
+	if n, err := c.NewApplication(t.Context()); err != nil || !reflect.DeepEqual(n.Custom, map[string]int64{"yarn.io/gpu": 2}) {
+		t.Errorf("got %+v, %v", n, err)
+	}
 	say(`{"application-id":"application_1_0002","maximum-resource-capability":{"memory":8192,"vCores":4}}`)
-	if n, err := c.NewApplication(t.Context()); err != nil || n.ID.Number != 2 || n.Max != (Resource{MemoryMB: 8192, VCores: 4}) {
+	if n, err := c.NewApplication(t.Context()); err != nil || n.ID.Number != 2 || n.Max != (Resource{MemoryMB: 8192, VCores: 4}) || n.Custom != nil {
 		t.Errorf("new application: %+v, %v", n, err)
 	}
 	for in, want := range map[string]int{`{}`: 0, `null`: 0, `{"nodeLabelInfo":{"name":"gpu"}}`: 1, `{"nodeLabelInfo":[{"name":""},{"name":"a"},{"name":"b"}]}`: 2} {

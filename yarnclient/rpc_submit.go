@@ -21,7 +21,11 @@ func (r *RPC) NewApplication(ctx context.Context) (NewApp, error) {
 		return NewApp{}, err
 	}
 	largest := resp.GetMaximumCapability()
-	return NewApp{yarnid.ApplicationOf(resp.GetApplicationId()), Resource{MemoryMB: largest.GetMemory(), VCores: int64(largest.GetVirtualCores())}}, nil
+	kinds := map[string]int64{}
+	for _, k := range largest.GetResourceValueMap() {
+		kinds[k.GetKey()] = k.GetValue()
+	}
+	return NewApp{yarnid.ApplicationOf(resp.GetApplicationId()), Resource{MemoryMB: largest.GetMemory(), VCores: int64(largest.GetVirtualCores())}, customAmounts(kinds)}, nil
 }
 
 // Submit implements API. An application that is there under the identifier is taken for the submitted one, as YARN does.

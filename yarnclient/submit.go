@@ -19,6 +19,25 @@ import (
 type NewApp struct {
 	ID  yarnid.Application
 	Max Resource // the largest container that the cluster grants
+	// Custom is what the largest container has of the cluster's other kinds of resources, in the cluster's units, by name; nil: the cluster did not say which it has.
+	Custom map[string]int64
+}
+
+// Resources that every cluster has, as lists of all kinds name them.
+const (
+	memoryResource = "memory-mb"
+	coresResource  = "vcores"
+)
+
+// customAmounts is what a list of all kinds of resources says of those beside memory and cores; nil: the list is not there, as with Hadoop 2.
+func customAmounts(kinds map[string]int64) map[string]int64 {
+	if len(kinds) == 0 {
+		return nil
+	}
+	custom := maps.Clone(kinds)
+	delete(custom, memoryResource)
+	delete(custom, coresResource)
+	return custom
 }
 
 // NewApplication reserves an identifier.
@@ -28,6 +47,12 @@ func (c *Client) NewApplication(ctx context.Context) (NewApp, error) {
 		Max struct {
 			Memory number `json:"memory"`
 			VCores number `json:"vCores"`
+			Kinds  struct {
+				Each list[struct {
+					Name  string `json:"name"`
+					Value number `json:"value"`
+				}] `json:"resourceInformation"`
+			} `json:"resourceInformations"`
 		} `json:"maximum-resource-capability"`
 	}
 	r := request{what: "get a new application's identifier", method: http.MethodPost, path: "/apps/new-application", body: struct{}{}}
@@ -35,7 +60,11 @@ func (c *Client) NewApplication(ctx context.Context) (NewApp, error) {
 		return NewApp{}, err
 	}
 	id, err := yarnid.ParseApplication(out.ID)
-	return NewApp{id, Resource{MemoryMB: int64(out.Max.Memory), VCores: int64(out.Max.VCores)}}, err
+	kinds := map[string]int64{}
+	for _, k := range out.Max.Kinds.Each {
+		kinds[k.Name] = int64(k.Value)
+	}
+	return NewApp{id, Resource{MemoryMB: int64(out.Max.Memory), VCores: int64(out.Max.VCores)}, customAmounts(kinds)}, err
 }
 
 // LocalResource is a file that NodeManagers fetch for a container. Size and time must be exactly what the file system says.

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,8 +34,9 @@ type sizes struct {
 }
 
 // containerSizes chooses them: what the options say, else the smallest containers of the cluster that will do.
-func containerSizes(c *conf.Config, hc *hconf.Conf, largest yarnclient.Resource) (sizes, error) {
+func containerSizes(c *conf.Config, hc *hconf.Conf, most yarnclient.NewApp) (sizes, error) {
 	var z sizes
+	largest := most.Max
 	smallest, err := hc.Int("yarn.scheduler.minimum-allocation-mb", 1024)
 	if err != nil {
 		return z, err
@@ -59,7 +62,10 @@ func containerSizes(c *conf.Config, hc *hconf.Conf, largest yarnclient.Resource)
 	if z.masterCustom, err = customResources(c, "appmaster.resources"); err != nil {
 		return z, usage(err)
 	}
-	return z, z.fit(largest)
+	if err := z.fit(largest); err != nil {
+		return z, err
+	}
+	return z, z.fitCustom(most.Custom)
 }
 
 // vmemLeast is the smallest container, in MB, whose limit of virtual memory leaves a Go process a heap to work with.
@@ -91,6 +97,34 @@ func (z sizes) fit(largest yarnclient.Resource) error {
 		}
 	}
 	return nil
+}
+
+// fitCustom refuses resources that the cluster does not have, which YARN itself would leave out without a word. A cluster that did not say which it has (largest
+// is nil) is taken at its word later.
+func (z sizes) fitCustom(largest map[string]int64) error {
+	if largest == nil {
+		return nil
+	}
+	for _, x := range []struct {
+		what, option string
+		wanted       map[string]int64
+	}{{"the ApplicationMaster", "appmaster.resources", z.masterCustom}, {"an agent", "agent.resources", z.custom}} {
+		for _, name := range slices.Sorted(maps.Keys(x.wanted)) {
+			most, ok := largest[name]
+			if !ok {
+				return precondition(fmt.Errorf("this cluster has no resource %s, which %s wants", name, x.what), "it has "+kindsOf(largest)+"; change --"+x.option)
+			}
+			if n := x.wanted[name]; n > most {
+				return precondition(fmt.Errorf("%s wants a container with %d of %s, and the most that this cluster grants is %d", x.what, n, name, most), "lower it in --"+x.option)
+			}
+		}
+	}
+	return nil
+}
+
+// kindsOf names a cluster's kinds of resources.
+func kindsOf(custom map[string]int64) string {
+	return strings.Join(append([]string{"memory", "cores"}, slices.Sorted(maps.Keys(custom))...), ", ")
 }
 
 // customResources reads an option's name=amount pairs.

@@ -119,7 +119,7 @@ func (sub *submission) close() {
 // send stages the files and submits.
 func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, p program) error {
 	c := sub.conf
-	z, err := containerSizes(c, sub.h.conf, app.Max)
+	z, err := containerSizes(c, sub.h.conf, app)
 	if err != nil {
 		return err
 	}

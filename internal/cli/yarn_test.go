@@ -125,7 +125,7 @@ func TestContainerSizes(t *testing.T) {
 		"no resource":            {nil, map[string]string{"agent.resources": "gpu"}, large, yarnclient.Resource{}, yarnclient.Resource{}, "NAME=AMOUNT"},
 		"broken":                 {map[string]string{minimum: "much"}, nil, large, yarnclient.Resource{}, yarnclient.Resource{}, minimum},
 	} {
-		z, err := containerSizes(config(t, x.heddle), hadoopConf(t, x.hadoop), x.largest)
+		z, err := containerSizes(config(t, x.heddle), hadoopConf(t, x.hadoop), yarnclient.NewApp{Max: x.largest})
 		switch {
 		case x.err != "":
 			if err == nil || !strings.Contains(err.Error(), x.err) {
@@ -133,6 +133,34 @@ func TestContainerSizes(t *testing.T) {
 			}
 		case err != nil || z.master != x.master || z.agent != x.agent:
 			t.Errorf("%s: %+v, %v; want master %+v, agent %+v", name, z, err, x.master, x.agent)
+		}
+	}
+}
+
+// TestCustomResources: what the cluster does not have is refused before anything is sent.
+func TestCustomResources(t *testing.T) {
+	const gpu = "yarn.io/gpu"
+	for name, x := range map[string]struct {
+		option, wants string
+		has           map[string]int64
+		err           string
+	}{
+		"none":            {"agent.resources", gpu + "=1", map[string]int64{}, "this cluster has no resource yarn.io/gpu"},
+		"master, none":    {"appmaster.resources", gpu + "=1", map[string]int64{"fpga": 3}, "this cluster has no resource yarn.io/gpu"},
+		"enough":          {"agent.resources", gpu + "=2", map[string]int64{gpu: 2}, ""},
+		"too many":        {"agent.resources", gpu + "=3", map[string]int64{gpu: 2}, "3 of yarn.io/gpu"},
+		"it did not tell": {"agent.resources", gpu + "=3", nil, ""},
+	} {
+		most := yarnclient.NewApp{Max: yarnclient.Resource{MemoryMB: 8192, VCores: 4}, Custom: x.has}
+		_, err := containerSizes(config(t, map[string]string{x.option: x.wants}), hadoopConf(t, nil), most)
+		if x.err == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if e, ok := errors.AsType[*exitError](err); !ok || e.code != exitPrecondition || !strings.Contains(e.Error(), x.err) {
+			t.Errorf("%s: %v, want exit code %d and %q", name, err, exitPrecondition, x.err)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func answer(m proto.Message, err *hrpc.RemoteError) (proto.Message, error) {
 func (c *Cluster) serveClient(r *hrpctest.Request, user string) (proto.Message, error) {
 	switch r.Method {
 	case "getNewApplication":
-		return &pb.GetNewApplicationResponseProto{ApplicationId: c.newApp().Proto(), MaximumCapability: &pb.ResourceProto{Memory: proto.Int64(c.opt.MaxMB), VirtualCores: proto.Int32(32)}}, nil
+		return &pb.GetNewApplicationResponseProto{ApplicationId: c.newApp().Proto(), MaximumCapability: c.largest()}, nil
 	case "submitApplication":
 		m, err := decoded[pb.SubmitApplicationRequestProto](r)
 		if err == nil {
@@ -109,6 +109,29 @@ func (c *Cluster) serveClient(r *hrpctest.Request, user string) (proto.Message, 
 		return c.serveChange(r, user)
 	}
 	return c.serveCluster(r)
+}
+
+// GPUs is how many of resource yarn.io/gpu the largest container has.
+const GPUs = 4
+
+// largest is the largest container, as Hadoop 3 tells it: memory and cores in fields of their own, and all kinds of resources in a list.
+func (c *Cluster) largest() *pb.ResourceProto {
+	kind := func(name, units string, n int64) *pb.ResourceInformationProto {
+		return &pb.ResourceInformationProto{Key: &name, Units: &units, Value: &n, Type: pb.ResourceTypesProto_COUNTABLE.Enum()}
+	}
+	return &pb.ResourceProto{Memory: proto.Int64(c.opt.MaxMB), VirtualCores: proto.Int32(32), ResourceValueMap: []*pb.ResourceInformationProto{
+		kind("memory-mb", "Mi", c.opt.MaxMB), kind("vcores", "", 32), kind("yarn.io/gpu", "", GPUs),
+	}}
+}
+
+// largestJSON is the largest container as the web service tells it.
+func (c *Cluster) largestJSON() obj {
+	p := c.largest()
+	kinds := []obj{}
+	for _, k := range p.ResourceValueMap {
+		kinds = append(kinds, obj{"name": k.GetKey(), "units": k.GetUnits(), "value": k.GetValue()})
+	}
+	return obj{"memory": p.GetMemory(), "vCores": p.GetVirtualCores(), "resourceInformations": obj{"resourceInformation": kinds}}
 }
 
 func (c *Cluster) submitRPC(p *pb.ApplicationSubmissionContextProto, user string) *hrpc.RemoteError {

@@ -60,7 +60,7 @@ func (c *Cluster) WebHandler(i int) http.Handler {
 		write(w, 200, obj{"clusterInfo": obj{"state": "STARTED", "haState": state, "hadoopVersion": "3.4.3"}})
 	})
 	handle("POST "+ws+"/apps/new-application", func(*http.Request, string) (int, any) {
-		return 200, obj{"application-id": c.newApp().String(), "maximum-resource-capability": obj{"memory": c.opt.MaxMB, "vCores": 32}}
+		return 200, obj{"application-id": c.newApp().String(), "maximum-resource-capability": c.largestJSON()}
 	})
 	handle("POST "+ws+"/apps", c.webSubmit)
 	handle("GET "+ws+"/apps", c.webList)
