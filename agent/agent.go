@@ -59,7 +59,8 @@ func (e *LostError) Error() string {
 }
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Run runs an agent until the master shuts it down (nil), refuses it (a *ctl.RefusedError) or is lost (a *LostError),
+// Run runs an agent until the master shuts it down (nil), refuses it (a *ctl.RefusedError), is another
+// application's (a *ctl.StrangerError) or is lost (a *LostError),
 // or ctx is cancelled (nil): then it stops its tasks and takes its leave.
 func Run(ctx context.Context, cfg Config) (err error) {
 	cfg, err = cfg.complete()
@@ -87,7 +88,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 // loop handles events until the agent must end. reason is for the master.
 func (a *agent) loop(ctx context.Context) (reason string, err error) {
-	a.join(ctx, ctl.JoinOptions{Wait: a.cfg.JoinTimeout})
+	a.join(ctx, ctl.JoinOptions{Wait: a.cfg.JoinTimeout, Firm: a.cfg.Locate == nil})
 	tick := time.NewTicker(a.interval)
 	defer tick.Stop()
 	for {
@@ -145,6 +146,9 @@ func (a *agent) handle(ctx context.Context, ev any, tick *time.Ticker) (done boo
 	case joined:
 		if ev.err != nil {
 			if _, refused := errors.AsType[*ctl.RefusedError](ev.err); refused {
+				return true, "", ev.err
+			}
+			if _, stranger := errors.AsType[*ctl.StrangerError](ev.err); stranger {
 				return true, "", ev.err
 			}
 			return true, "", &LostError{ev.err}

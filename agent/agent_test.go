@@ -73,7 +73,7 @@ func newMaster(t *testing.T) *master {
 		t.Fatal(err)
 	}
 	m.addr = l.Addr().String()
-	if m.server, err = ctl.NewServer(authority, m); err != nil {
+	if m.server, err = ctl.NewServer(authority, m, nil); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})

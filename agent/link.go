@@ -89,9 +89,20 @@ type joined struct {
 // join tries to join the master in the background and brings the outcome to the mailbox.
 func (a *agent) join(ctx context.Context, opt ctl.JoinOptions) {
 	reg := a.introduction()
-	opt.Locate = a.cfg.Locate
+	opt.Locate, opt.Failed = a.cfg.Locate, a.logTries()
 	a.wg.Go(func() {
 		sess, answer, err := ctl.Join(ctx, a.cfg.Secrets, reg, opt)
 		a.events.put(joined{sess, answer, err})
 	})
+}
+
+// logTries logs why a try to join failed, each reason once.
+func (a *agent) logTries() func(error) {
+	last := ""
+	return func(err error) {
+		if text := err.Error(); text != last {
+			last = text
+			a.cfg.Logger.Warn("cannot reach the ApplicationMaster, trying again", "addr", a.cfg.Secrets.MasterAddr, "err", err)
+		}
+	}
 }

@@ -51,6 +51,8 @@ type master struct {
 	shown    time.Time // when the last snapshot was made
 	leaving  bool      // the job is over, agents are told to go
 	tokens   tokens    // for services outside
+
+	strangers strangers
 }
 
 // job0 is the scheduler of the job: an application has one.
@@ -103,7 +105,7 @@ func newMaster(cfg Config) (*master, error) {
 		plane:  plane.New(slotmgr.New(cfg.Agents), plane.Job{ID: cluster.JobID(cfg.App), Pool: slotpool.New(cfg.Slots), Sched: s}),
 		agents: map[cluster.AgentID]*agentRecord{}, started: time.Now(),
 		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Started, cfg.App, cfg.Job.Name),
-		rates: make([]rateMeter, len(cfg.Graph.Vertices)),
+		rates: make([]rateMeter, len(cfg.Graph.Vertices)), strangers: strangers{},
 	}
 	m.marked = cfg.Job.Marked()
 	m.reports = make([][]report, len(cfg.Graph.Vertices))
@@ -120,7 +122,7 @@ func newMaster(cfg Config) (*master, error) {
 
 // run starts everything, loops, and stops everything in reverse order.
 func (m *master) run(ctx context.Context) (Result, error) {
-	srv, err := ctl.NewServer(m.cfg.Keys.authority, server{m: m})
+	srv, err := ctl.NewServer(m.cfg.Keys.authority, server{m: m}, m.stranger)
 	if err != nil {
 		_ = m.cfg.Listener.Close()
 		return Result{}, err

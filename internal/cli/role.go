@@ -167,6 +167,9 @@ func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Conf
 	if _, ok := errors.AsType[*ctl.RefusedError](err); ok {
 		return precondition(err)
 	}
+	if _, ok := errors.AsType[*ctl.StrangerError](err); ok {
+		return precondition(err)
+	}
 	return err
 }
 

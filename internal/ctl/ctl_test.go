@@ -3,6 +3,7 @@ package ctl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -47,7 +48,7 @@ func serveWith(t *testing.T, f func(ctlpb.Control_SessionServer) error, timeout 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServer(authority, master{serve: f}, timeout, most)
+	s, err := newServer(authority, master{serve: f}, timeout, most, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,6 +212,43 @@ func TestStranger(t *testing.T) {
 	theirs.CA = ours.CA
 	if _, _, err := Join(t.Context(), theirs, register, JoinOptions{Wait: 300 * time.Millisecond}); err == nil {
 		t.Error("Join succeeded")
+	}
+}
+
+// TestStrangerIsNoticed joins the master of another application, as secrets that were mixed up do: both sides learn of it at once.
+func TestStrangerIsNoticed(t *testing.T) {
+	authority, err := pki.NewAuthority("app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := pki.NewAuthority("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan string, 100)
+	s, err := NewServer(authority, master{}, func(peer net.Addr, err error) { seen <- fmt.Sprint(peer, " ", err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	defer func() { s.Stop(); <-done }()
+	theirs := secretsFor(t, other, l.Addr().String())
+	_, _, err = Join(t.Context(), theirs, register, JoinOptions{Wait: time.Hour, Firm: true})
+	if stranger, ok := errors.AsType[*StrangerError](err); !ok || stranger.Addr != theirs.MasterAddr {
+		t.Errorf("the agent ends with %v", err)
+	}
+	if text := <-seen; !strings.HasPrefix(text, "127.0.0.1:") || !strings.Contains(text, "certificate") {
+		t.Errorf("the master hears of %q", text)
+	}
+	tries := 0
+	_, _, err = Join(t.Context(), theirs, register, JoinOptions{Wait: 300 * time.Millisecond, Failed: func(error) { tries++ }})
+	if err == nil || tries == 0 {
+		t.Errorf("not firm: %v after %d tries that failed", err, tries)
 	}
 }
 

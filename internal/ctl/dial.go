@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,23 @@ type JoinOptions struct {
 	// Locate tells before each try where the master is now, since another attempt of it may have taken over; "" and nil: where
 	// the secrets say.
 	Locate func(context.Context) string
+	// Firm ends Join at once where whoever answers is no ApplicationMaster of the secrets' application. Else it goes on: the
+	// true one may come back to the address.
+	Firm   bool
+	Failed func(error) // hears of each try that failed and is followed by another; may be nil
 }
+
+// StrangerError says that another application's ApplicationMaster, or somebody else, answers at the address.
+type StrangerError struct {
+	Addr string
+	Err  error
+}
+
+func (e *StrangerError) Error() string {
+	return fmt.Sprintf("the ApplicationMaster at %s is not the one that these secrets are for, use those of its own application: %v", e.Addr, e.Err)
+}
+
+func (e *StrangerError) Unwrap() error { return e.Err }
 
 // RefusedError says that the master does not want this agent: it should exit at once and not come again.
 type RefusedError struct{ Reason string }
@@ -73,7 +90,7 @@ func Join(ctx context.Context, s AgentSecrets, reg *ctlpb.Register, opt JoinOpti
 	}
 	dial := &dialer{locate: opt.Locate}
 	conn, err := grpc.NewClient("passthrough:///"+s.MasterAddr,
-		grpc.WithTransportCredentials(credentials.NewTLS(conf)),
+		grpc.WithTransportCredentials(&checked{credentials.NewTLS(conf), dial}),
 		grpc.WithNoProxy(),
 		grpc.WithContextDialer(dial.dial),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
@@ -89,6 +106,9 @@ func Join(ctx context.Context, s AgentSecrets, reg *ctlpb.Register, opt JoinOpti
 		_ = conn.Close()
 		if refused, ok := errors.AsType[*RefusedError](err); ok {
 			return nil, nil, refused
+		}
+		if stranger := dial.stranger.Load(); stranger != nil && opt.Firm {
+			return nil, nil, stranger
 		}
 		return nil, nil, fmt.Errorf("cannot join the ApplicationMaster at %s: %w", s.MasterAddr, err)
 	}
@@ -115,6 +135,30 @@ func (o JoinOptions) defaults() JoinOptions {
 type dialer struct {
 	locate  func(context.Context) string // nil: where it is asked to
 	refused atomic.Bool
+	// stranger is the last try's error if the certificate of who answered was wrong.
+	stranger atomic.Pointer[StrangerError]
+}
+
+// checked are credentials of a client that remember in its dialer whether a server's certificate was wrong.
+type checked struct {
+	credentials.TransportCredentials
+	dial *dialer // immutable
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (c *checked) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if _, wrong := errors.AsType[*tls.CertificateVerificationError](err); wrong {
+		c.dial.stranger.Store(&StrangerError{raw.RemoteAddr().String(), err})
+	} else {
+		c.dial.stranger.Store(nil)
+	}
+	return conn, info, err
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c *checked) Clone() credentials.TransportCredentials {
+	return &checked{c.TransportCredentials.Clone(), c.dial}
 }
 
 func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
@@ -140,6 +184,12 @@ func join(ctx context.Context, conn *grpc.ClientConn, dial *dialer, reg *ctlpb.R
 		}
 		if dial.refused.Load() && time.Since(began) >= opt.Refused {
 			return nil, nil, err
+		}
+		if opt.Firm && dial.stranger.Load() != nil {
+			return nil, nil, err
+		}
+		if opt.Failed != nil && ctx.Err() == nil {
+			opt.Failed(err)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,6 +1,8 @@
 package ctl
 
 import (
+	"errors"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -13,7 +15,8 @@ import (
 // connections and says nothing drives out only his own kind.
 type handshakes struct {
 	credentials.TransportCredentials
-	most int // immutable
+	most   int                            // immutable
+	failed func(peer net.Addr, err error) // immutable; nil: nobody wants to know
 
 	mu   sync.Mutex
 	open []net.Conn // guarded by mu; the oldest first
@@ -23,12 +26,16 @@ type handshakes struct {
 func (h *handshakes) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	h.enter(c)
 	defer h.leave(c)
-	return h.TransportCredentials.ServerHandshake(c)
+	conn, info, err := h.TransportCredentials.ServerHandshake(c)
+	if err != nil && h.failed != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // those have said nothing
+		h.failed(c.RemoteAddr(), err)
+	}
+	return conn, info, err
 }
 
 // Clone implements credentials.TransportCredentials.
 func (h *handshakes) Clone() credentials.TransportCredentials {
-	return &handshakes{TransportCredentials: h.TransportCredentials.Clone(), most: h.most}
+	return &handshakes{TransportCredentials: h.TransportCredentials.Clone(), most: h.most, failed: h.failed}
 }
 
 func (h *handshakes) enter(c net.Conn) {

@@ -3,6 +3,7 @@ package ctl
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,12 +30,13 @@ const (
 )
 
 // NewServer makes the master's gRPC server: agents with a certificate of authority may call impl, nobody else.
-// Its Stop waits for impl's calls to return.
-func NewServer(authority *pki.Authority, impl ctlpb.ControlServer) (*grpc.Server, error) {
-	return newServer(authority, impl, handshakeTimeout, maxHandshakes)
+// Its Stop waits for impl's calls to return. stranger, if it is not nil, hears of peers that could not prove who they are, from any
+// goroutine.
+func NewServer(authority *pki.Authority, impl ctlpb.ControlServer, stranger func(peer net.Addr, err error)) (*grpc.Server, error) {
+	return newServer(authority, impl, handshakeTimeout, maxHandshakes, stranger)
 }
 
-func newServer(authority *pki.Authority, impl ctlpb.ControlServer, timeout time.Duration, most int) (*grpc.Server, error) {
+func newServer(authority *pki.Authority, impl ctlpb.ControlServer, timeout time.Duration, most int, stranger func(net.Addr, error)) (*grpc.Server, error) {
 	leaf, err := authority.Master()
 	if err != nil {
 		return nil, err
@@ -43,7 +45,8 @@ func newServer(authority *pki.Authority, impl ctlpb.ControlServer, timeout time.
 	if err != nil {
 		return nil, err
 	}
-	s := grpc.NewServer(grpc.Creds(&handshakes{TransportCredentials: credentials.NewTLS(conf), most: most}), grpc.ConnectionTimeout(timeout),
+	creds := &handshakes{TransportCredentials: credentials.NewTLS(conf), most: most, failed: stranger}
+	s := grpc.NewServer(grpc.Creds(creds), grpc.ConnectionTimeout(timeout),
 		grpc.ForceServerCodecV2(newCodec()), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}))
 	ctlpb.RegisterControlServer(s, impl)
