@@ -40,6 +40,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 )
@@ -55,6 +56,9 @@ func NewJob(name string) *Job {
 	j := &Job{graph: &flow.Graph{Name: name}, codecs: flow.NewCodecs()}
 	if name == "" {
 		j.errorf("a job needs a name: heddle.NewJob(\"clicks-per-user\")")
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		j.errorf("the job's name %q has control characters, which would garble terminals and logs", name)
 	}
 	return j
 }

@@ -109,7 +109,7 @@ func (s *session) printYARNApps(states []appState) error {
 		if st.Ended != nil {
 			end = *st.Ended
 		}
-		rows = append(rows, []string{st.ID, dash(st.Job), st.State, st.YARN.User, dash(st.YARN.Queue), fmt.Sprint(st.YARN.Containers), st.Started.Format(clock), end.Sub(st.Started).Round(time.Second).String()})
+		rows = append(rows, []string{st.ID, dash(printable(st.Job)), st.State, printable(st.YARN.User), dash(printable(st.YARN.Queue)), fmt.Sprint(st.YARN.Containers), st.Started.Format(clock), end.Sub(st.Started).Round(time.Second).String()})
 	}
 	if len(rows) == 0 && s.out.tty {
 		_, err := fmt.Fprintln(s.env.Stdout, "no applications of Heddle on this cluster")
@@ -150,8 +150,8 @@ func (s *session) statusYARN(ctx context.Context, id yarnid.Application, asJSON 
 
 func (s *session) printYARNStatus(st appState) error {
 	y := st.YARN
-	lines := []string{fmt.Sprintf("%s  %s  %s, started %s", st.ID, dash(st.Job), s.out.paint(stateColour(st.State), st.State), st.Started.Format(clock)),
-		fmt.Sprintf("user %s, queue %s, %d containers with %d MB and %d cores", y.User, dash(y.Queue), y.Containers, y.MemoryMB, y.VCores)}
+	lines := []string{fmt.Sprintf("%s  %s  %s, started %s", st.ID, dash(printable(st.Job)), s.out.paint(stateColour(st.State), st.State), st.Started.Format(clock)),
+		fmt.Sprintf("user %s, queue %s, %d containers with %d MB and %d cores", printable(y.User), dash(printable(y.Queue)), y.Containers, y.MemoryMB, y.VCores)}
 	if st.Waiting != "" {
 		lines = append(lines, "waiting: "+printable(st.Waiting))
 	}

@@ -313,9 +313,9 @@ func (r *yarnRun) conclude(a *yarnclient.App) error {
 
 // result is how the job ended: what the ApplicationMaster said last, as far as YARN's word does not contradict it.
 func (r *yarnRun) result(a *yarnclient.App) appmaster.Result {
-	res := appmaster.Result{App: r.id.String(), Job: a.Name, Started: a.Started, Ended: a.Finished}
+	res := appmaster.Result{App: r.id.String(), Job: printable(a.Name), Started: a.Started, Ended: a.Finished}
 	if s := r.last; s != nil {
-		res.Job, res.Started, res.Cause, res.Vertices, res.Warnings = s.Job, s.Started, s.Cause, s.Vertices, s.Warnings
+		res.Job, res.Started, res.Cause, res.Vertices, res.Warnings = printable(s.Job), s.Started, s.Cause, s.Vertices, s.Warnings
 		if isFinal(s.State) {
 			res.Ended = s.Time
 		}
