@@ -292,13 +292,13 @@ func (r *yarnRun) conclude(a *yarnclient.App) error {
 		t.markAt("job ended", result.Ended)
 	}
 	if r.flags.json {
-		if err := r.s.out.json(runResultOf(result)); err != nil {
+		if err := r.printJSON(result, a); err != nil {
 			return err
 		}
 	}
 	switch {
 	case result.State == "finished":
-		r.progress.finished(&result)
+		r.finished(&result, a)
 		return nil
 	case result.State == "canceled":
 		r.progress.final(&result)

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/yarnclient"
+)
+
+// snapshotOf is a snapshot of a job that has read and written so many records.
+func snapshotOf(state string, in, out int64) *appmaster.Snapshot {
+	s := &appmaster.Snapshot{Job: "fin", State: state, Started: time.UnixMilli(1000), Time: time.UnixMilli(3000)}
+	s.Vertices = []appmaster.Vertex{{Operators: []appmaster.Operator{
+		{Kind: "source", Counters: map[string]int64{"records_out": in}}, {Kind: "sink", Counters: map[string]int64{"records_in": out}},
+	}}}
+	return s
+}
+
+// TestFinishedFigures: what is printed at the end are the last figures or none, whatever was seen before.
+func TestFinishedFigures(t *testing.T) {
+	told := "the job fin finished: 16,000 records in, 15,998 out in 2.5s"
+	for name, x := range map[string]struct {
+		last        *appmaster.Snapshot
+		diagnostics string
+		text, json  string
+	}{
+		"seen":          {snapshotOf("finished", 16000, 15998), told, "fin in 2s, 16,000 records in, 15,998 out", `"records_out": 15998`},
+		"stale, told":   {snapshotOf("running", 15999, 0), told, "fin in 2.5s, 16,000 records in, 15,998 out", `"records_out": 15998`},
+		"stale, silent": {snapshotOf("running", 15999, 0), "", "fin; its last figures are not known", `"state": "finished"`},
+		"never seen":    {nil, told, "fin in 2.5s, 16,000 records in, 15,998 out", `"records_in": 16000`},
+	} {
+		stdout, stderr := &syncBuffer{}, &syncBuffer{}
+		s := &session{env: Env{Program: "heddle", Stderr: stderr, Stdout: stdout}}
+		s.out = newTerminal(s.env, s.env.Stdout)
+		r := &yarnRun{s: s, last: x.last, progress: newProgress(s, "fin", "application_1_0001", false, nil), flags: runFlags{json: true}}
+		if x.last != nil {
+			r.progress.take(x.last)
+		}
+		if err := r.conclude(&yarnclient.App{Name: "fin", State: "FINISHED", FinalStatus: "SUCCEEDED", Diagnostics: x.diagnostics}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := stderr.String(); !strings.Contains(got, x.text) || strings.Contains(got, "15,999") {
+			t.Errorf("%s: printed %q, want %q", name, got, x.text)
+		}
+		if got := stdout.String(); !strings.Contains(got, x.json) || strings.Contains(got, "15999") {
+			t.Errorf("%s: printed %s, want %s", name, got, x.json)
+		}
+	}
+}
