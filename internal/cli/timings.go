@@ -60,10 +60,14 @@ func (t *timings) agents(snap *appmaster.Snapshot) {
 	t.markAt("tasks deployed", snap.Since)
 }
 
-// print writes a line a phase: how long it took, and the time since the start.
+// print writes a line a phase: how long it took, and the time since the start. A phase is never over before the one ahead of it: where the clocks of several
+// processes, or the moment that this one saw something, say so, it took no time.
 func (t *timings) print(w io.Writer) {
 	last := t.start
 	for _, m := range t.marks {
+		if m.at.Before(last) {
+			m.at = last
+		}
 		fmt.Fprintf(w, "%s%s%8.0f ms  %8.0f ms\n", m.phase, strings.Repeat(" ", max(1, 24-len(m.phase))),
 			float64(m.at.Sub(last))/1e6, float64(m.at.Sub(t.start))/1e6)
 		last = m.at
