@@ -49,3 +49,29 @@ func TestFinishedFigures(t *testing.T) {
 		}
 	}
 }
+
+// TestQueueTold: the queue is told once YARN has taken the application into it, not when it was only asked for.
+func TestQueueTold(t *testing.T) {
+	const told = "submitted to queue"
+	for name, x := range map[string]struct {
+		states []string
+		want   string // what is printed of the queue
+	}{
+		"placed":  {[]string{"SUBMITTED", "ACCEPTED", "RUNNING"}, told + " root.a\n"},
+		"refused": {[]string{"NEW_SAVING", "FAILED"}, ""},
+	} {
+		stderr := &syncBuffer{}
+		s := &session{env: Env{Program: "heddle", Stderr: stderr, Stdout: &syncBuffer{}}}
+		r := &yarnRun{s: s, progress: newProgress(s, "fin", "application_1_0001", false, nil)}
+		for i, state := range x.states {
+			a := &yarnclient.App{Name: "fin", State: state, Queue: "asked"}
+			if i > 0 {
+				a.Queue = "root.a"
+			}
+			r.showReport(a)
+		}
+		if got := stderr.String(); !strings.Contains(got, x.want) || x.want == "" && strings.Contains(got, told) || strings.Count(got, told) > 1 {
+			t.Errorf("%s: printed %q, want %q", name, got, x.want)
+		}
+	}
+}

@@ -86,6 +86,7 @@ type yarnRun struct {
 	// Owned by attend.
 	last        *appmaster.Snapshot // the latest
 	report      *yarnclient.App     // the latest
+	placed      bool                // YARN's queue for it was told
 	reached     time.Time           // when somebody answered last
 	interrupted bool
 	attempt     uint32 // of the ApplicationMaster, from 0
@@ -247,11 +248,17 @@ func (r *yarnRun) stillHints() []string {
 
 // showReport tells what an application that does not run yet waits for.
 func (r *yarnRun) showReport(a *yarnclient.App) {
-	if r.report == nil && a.Queue != "" {
-		r.progress.say(fmt.Sprintf("%s: submitted to queue %s", r.id, a.Queue))
+	switch a.State {
+	case yarnclient.StateAccepted, yarnclient.StateRunning, yarnclient.StateFinished: // before, the queue is only what was asked for
+		if !r.placed && a.Queue != "" {
+			r.placed = true
+			r.progress.say(fmt.Sprintf("%s: submitted to queue %s", r.id, printable(a.Queue)))
+		}
 	}
 	t := r.progress.times
 	switch a.State {
+	case "NEW", "NEW_SAVING", "SUBMITTED":
+		r.progress.waiting("for YARN to accept it")
 	case yarnclient.StateAccepted:
 		t.mark("accepted")
 		r.progress.waiting("for YARN to start its ApplicationMaster: " + waitReason(a.Diagnostics))
