@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/yarnclient"
+	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
 
 // snapshotOf is a snapshot of a job that has read and written so many records.
@@ -72,6 +75,35 @@ func TestQueueTold(t *testing.T) {
 		}
 		if got := stderr.String(); !strings.Contains(got, x.want) || x.want == "" && strings.Contains(got, told) || strings.Count(got, told) > 1 {
 			t.Errorf("%s: printed %q, want %q", name, got, x.want)
+		}
+	}
+}
+
+// TestSubmitError: an application whose submission was not answered may run, and its files are kept; one that was refused does not.
+func TestSubmitError(t *testing.T) {
+	id := yarnid.Application{Cluster: 1, Number: 7}
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	lost := &yarnclient.UnreachableError{What: "submit " + id.String(), Err: errors.New("connection reset")}
+	for name, x := range map[string]struct {
+		ctx  context.Context
+		err  error
+		code int
+		kept bool
+	}{
+		"no answer":   {t.Context(), lost, exitUnreachable, true},
+		"refused":     {t.Context(), &yarnclient.APIError{Status: 400, Message: "no"}, exitPrecondition, false},
+		"interrupted": {gone, lost, exitUnreachable, false},
+	} {
+		err := submitError(x.ctx, id, "heddle", x.err)
+		e, ok := errors.AsType[*exitError](err)
+		if !ok || e.code != x.code {
+			t.Errorf("%s: %v, want exit code %d", name, err, x.code)
+			continue
+		}
+		_, kept := errors.AsType[*unansweredError](err)
+		if kept != x.kept || strings.Contains(e.Error(), "application_1_0007 may have been accepted") != x.kept || strings.Contains(strings.Join(e.hints, "\n"), "heddle status application_1_0007") != x.kept {
+			t.Errorf("%s: %v %q, kept: %v, want %v", name, err, e.hints, kept, x.kept)
 		}
 	}
 }

@@ -49,7 +49,7 @@ type submission struct {
 // say tells what takes a while.
 func (sub *submission) say(text string) { sub.doing.Store(&text) }
 
-// submit stages and submits the application. When it fails, nothing of the application is left in HDFS.
+// submit stages and submits the application. When it fails, nothing of the application is left in HDFS, unless YARN may have accepted it.
 func (sub *submission) submit(ctx context.Context) error {
 	pick := make(chan program, 1)
 	go func() { pick <- sub.pick(ctx) }() // ends soon, or with ctx; it is waited for below
@@ -74,7 +74,9 @@ func (sub *submission) submit(ctx context.Context) error {
 	sub.id = app.ID
 	sub.times.mark("cluster asked")
 	if err := sub.send(ctx, app, p); err != nil {
-		sub.remove()
+		if _, ok := errors.AsType[*unansweredError](err); !ok { // else YARN may start it yet, with what is there
+			sub.remove()
+		}
 		return err
 	}
 	return nil
@@ -162,7 +164,7 @@ func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, p progra
 		NodeLabel: c.Text("yarn.node-label"), AMNodeLabel: c.Text("yarn.node-label"), RollingLogs: c.Text("yarn.log-rolling"), Logs: c.Text("yarn.log-include"), Custom: z.masterCustom,
 	}
 	if err := sub.h.rm.Submit(ctx, request); err != nil {
-		return yarnError(err)
+		return submitError(ctx, app.ID, sub.s.env.Program, err)
 	}
 	sub.times.mark("submitted")
 	if d := c.Duration("yarn.lifetime"); d > 0 {
@@ -172,6 +174,27 @@ func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, p progra
 		}
 	}
 	return nil
+}
+
+// unansweredError is a submission that no answer came to.
+type unansweredError struct {
+	id  yarnid.Application
+	err error
+}
+
+func (e *unansweredError) Error() string {
+	return fmt.Sprintf("%v; %s may have been accepted", e.err, e.id)
+}
+
+func (e *unansweredError) Unwrap() error { return e.err }
+
+// submitError is why a submission failed, for people. One that was not answered may have come through, unless it was this process that gave up.
+func submitError(ctx context.Context, id yarnid.Application, program string, err error) error {
+	if _, ok := errors.AsType[*yarnclient.UnreachableError](err); !ok || ctx.Err() != nil {
+		return yarnError(err)
+	}
+	return unreachable(&unansweredError{id, err}, "to see, once a ResourceManager runs: "+program+" status "+id.String(),
+		"its files in HDFS are kept until it ends, or until "+program+" gc if it never began")
 }
 
 // progress tells how far an upload is.
