@@ -188,15 +188,20 @@ func (s *session) printSnapshot(snap *appmaster.Snapshot) error {
 	err := s.out.table([]string{"VERTEX", "TASKS", "STATE", "IN", "OUT", "RATE", "BUSY", "BLOCKED"}, rows)
 	rows = nil
 	for _, a := range snap.Agents {
-		used := 0
-		for _, slot := range a.Slots {
-			if slot.Job != "" {
-				used++
-			}
-		}
-		rows = append(rows, []string{a.ID, a.State, fmt.Sprintf("%d/%d", used, len(a.Slots)), fmt.Sprintf("%d MiB", a.RSS>>20), a.Exchange})
+		rows = append(rows, []string{a.ID, a.State, slotsUsed(a), fmt.Sprintf("%d MiB", a.RSS>>20), a.Exchange})
 	}
 	return errors.Join(err, s.out.table([]string{"AGENT", "STATE", "SLOTS", "MEMORY", "EXCHANGE"}, rows))
+}
+
+// slotsUsed is how many of an agent's slots a job holds, of how many.
+func slotsUsed(a appmaster.Agent) string {
+	used := 0
+	for _, slot := range a.Slots {
+		if slot.Job != "" {
+			used++
+		}
+	}
+	return fmt.Sprintf("%d/%d", used, len(a.Slots))
 }
 
 // recordsIn is what a vertex has taken in, and its rate: a source has no input but what it reads.

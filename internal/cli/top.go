@@ -130,13 +130,7 @@ func topLines(out *terminal, snap *appmaster.Snapshot) []string {
 	}
 	rows = nil
 	for _, a := range snap.Agents {
-		used := 0
-		for _, slot := range a.Slots {
-			if slot.Job != "" {
-				used++
-			}
-		}
-		rows = append(rows, []string{a.ID, dash(a.Host), a.State, fmt.Sprintf("%d/%d", used, len(a.Slots)), fmt.Sprintf("%d MiB", a.RSS>>20), fmt.Sprintf("%d/%d", a.SegmentsUse, a.Segments)})
+		rows = append(rows, []string{a.ID, dash(a.Host), a.State, slotsUsed(a), fmt.Sprintf("%d MiB", a.RSS>>20), fmt.Sprintf("%d/%d", a.SegmentsUse, a.Segments)})
 	}
 	return append(append(lines, ""), out.tableLines([]string{"AGENT", "HOST", "STATE", "SLOTS", "MEMORY", "SEGMENTS"}, rows)...)
 }
