@@ -12,6 +12,8 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/rcrowley/go-metrics"
 	"github.com/xdg-go/scram"
+
+	"github.com/heddle-stream/heddle/internal/certstore"
 )
 
 func init() {
@@ -115,7 +117,7 @@ func (t TLS) loadKey(cfg *tls.Config) error {
 	var err error
 	switch {
 	case t.certPEM != "":
-		if pair, err = pemPair([]byte(t.certPEM), []byte(t.keyPEM)); err != nil {
+		if pair, err = certstore.PEMPair([]byte(t.certPEM), []byte(t.keyPEM)); err != nil {
 			return fmt.Errorf("cannot use %s and %s: %w", propChain, propKey, err)
 		}
 	case t.CertFile != "":
@@ -127,7 +129,7 @@ func (t TLS) loadKey(cfg *tls.Config) error {
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", OptTLSKey, err)
 		}
-		if pair, err = pemPair(chain, key); err != nil {
+		if pair, err = certstore.PEMPair(chain, key); err != nil {
 			return fmt.Errorf("cannot use %s and %s: %w", OptTLSCert, OptTLSKey, err)
 		}
 	case t.Keystore != "":
