@@ -18,6 +18,7 @@ type World struct {
 	Nodes      []report.Node
 	Labels     []string
 	Activities []report.Diagnostic
+	Denied     []string // paths of queues that clients may not submit to
 }
 
 // Application is one that a client submitted, or a test put there.

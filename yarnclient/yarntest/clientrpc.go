@@ -1,6 +1,7 @@
 package yarntest
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -277,6 +278,16 @@ func (c *Cluster) serveCluster(r *hrpctest.Request) (proto.Message, error) {
 		out := &pb.GetClusterNodeLabelsResponseProto{}
 		for _, l := range w.Labels {
 			out.NodeLabels = append(out.NodeLabels, &pb.NodeLabelProto{Name: &l})
+		}
+		return out, nil
+	case "getQueueUserAcls":
+		out := &pb.GetQueueUserAclsInfoResponseProto{}
+		for _, q := range w.Scheduler.Queues {
+			a := &pb.QueueUserACLInfoProto{QueueName: &q.Path}
+			if !slices.Contains(w.Denied, q.Path) {
+				a.UserAcls = append(a.UserAcls, pb.QueueACLProto_QACL_SUBMIT_APPLICATIONS)
+			}
+			out.QueueUserAcls = append(out.QueueUserAcls, a)
 		}
 		return out, nil
 	}

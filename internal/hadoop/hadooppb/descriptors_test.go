@@ -24,8 +24,8 @@ func load(t *testing.T) hadoop {
 	t.Helper()
 	h := hadoop{map[string]*descriptorpb.DescriptorProto{}, map[string]*descriptorpb.EnumDescriptorProto{}}
 	paths, err := filepath.Glob("testdata/*.pb")
-	if err != nil || len(paths) != 10 {
-		t.Fatalf("found %d descriptor files (%v), want 10", len(paths), err)
+	if err != nil || len(paths) != 11 {
+		t.Fatalf("found %d descriptor files (%v), want 11", len(paths), err)
 	}
 	for _, p := range paths {
 		data, err := os.ReadFile(p)
@@ -55,7 +55,7 @@ func (h hadoop) add(prefix string, ms []*descriptorpb.DescriptorProto, es []*des
 func TestDescriptors(t *testing.T) {
 	h := load(t)
 	n := 0
-	for _, f := range []protoreflect.FileDescriptor{File_hadoop_common_proto, File_hadoop_hdfs_proto, File_hadoop_yarn_proto} {
+	for _, f := range []protoreflect.FileDescriptor{File_hadoop_common_proto, File_hadoop_hdfs_proto, File_hadoop_yarn_proto, File_hadoop_access_proto} {
 		fd := protodesc.ToFileDescriptorProto(f)
 		ours := hadoop{map[string]*descriptorpb.DescriptorProto{}, map[string]*descriptorpb.EnumDescriptorProto{}}
 		ours.add("", fd.MessageType, fd.EnumType)

@@ -3,4 +3,4 @@
 // presence and defaults matter to Hadoop.
 package hadooppb
 
-//go:generate go run ../../protogen hadoop_common.proto hadoop_hdfs.proto hadoop_yarn.proto
+//go:generate go run ../../protogen hadoop_common.proto hadoop_hdfs.proto hadoop_yarn.proto hadoop_access.proto
