@@ -199,6 +199,11 @@ func (c *Client) any(ctx context.Context, ask func(*sarama.Broker) error) error 
 func (c *Client) at(ctx context.Context, addr string, ask func(*sarama.Broker) error) error {
 	for {
 		l, old := c.links[addr], true
+		if l != nil && !l.renew.IsZero() && time.Now().After(l.renew) {
+			l.close()
+			delete(c.links, addr)
+			l = nil
+		}
 		if l == nil {
 			var err error
 			if l, err = c.o.open(ctx, addr); err != nil {

@@ -103,11 +103,11 @@ func (o *opener) hint(err error) string {
 		case "OAUTHBEARER":
 			return " (the broker refuses the token: check its audience, scope and age)"
 		case "GSSAPI":
-			return fmt.Sprintf(" (principal %q by GSSAPI: check %s and %s)", o.cfg.SASL.Kerberos.Principal, OptKerberosPrincipal, OptKerberosService)
+			return " (the broker refuses our ticket: its keytab may have other keys than the KDC, or its clock may be wrong; its log says more)"
 		}
 		return fmt.Sprintf(" (user %q by %s: check %s and %s)", o.cfg.SASL.User, o.cfg.SASL.Mechanism, OptSASLUser, OptSASLPassword)
 	}
-	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+	if _, ours := errors.AsType[*KerberosError](err); ours || !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
 		return ""
 	}
 	// A broker hangs up on what it does not understand or does not accept.
@@ -123,7 +123,7 @@ func (o *opener) hint(err error) string {
 	return " (the broker hung up: " + strings.Join(doubts, "; ") + ")"
 }
 
-// dial opens a connection and does TLS. Until opened is called on it, the end of ctx closes it.
+// dial opens a connection, does TLS, and proves by Kerberos who we are, where that is wanted. Until opened is called on it, the end of ctx closes it.
 func (o *opener) dial(ctx context.Context, network, addr string) (*openingConn, error) {
 	dctx, cancel := context.WithTimeout(ctx, o.cfg.DialTimeout)
 	defer cancel()
@@ -147,7 +147,14 @@ func (o *opener) dial(ctx context.Context, network, addr string) (*openingConn, 
 		}
 		conn = t
 	}
-	return &openingConn{Conn: conn, stop: context.AfterFunc(ctx, func() { conn.Close() })}, nil
+	c := &openingConn{Conn: conn, stop: context.AfterFunc(ctx, func() { conn.Close() })}
+	if o.cfg.SASL.Mechanism == sarama.SASLTypeGSSAPI {
+		if c.life, err = o.gssapi(ctx, conn, addr); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // openingConn is a connection that the end of a context closes, until opened or closed. Until then it listens to what is said.
@@ -155,6 +162,7 @@ type openingConn struct {
 	net.Conn
 	stop      func() bool
 	handshake handshake
+	life      time.Duration // of a session that began before sarama spoke; 0: none did, or it does not end
 	open      atomic.Bool
 }
 
@@ -162,6 +170,9 @@ type openingConn struct {
 func (c *openingConn) opened() time.Duration {
 	c.stop()
 	c.open.Store(true)
+	if c.life > 0 {
+		return c.life
+	}
 	return c.handshake.lifetime()
 }
 

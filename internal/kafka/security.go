@@ -21,7 +21,7 @@ func init() {
 	metrics.UseNilMetrics = true
 }
 
-// SaramaConfig is the base of every use of sarama. TLS is not in it: our dialer does that.
+// SaramaConfig is the base of every use of sarama. TLS and Kerberos are not in it: our dialer does those.
 func (c Config) SaramaConfig() (*sarama.Config, error) {
 	c = c.withDefaults()
 	s := sarama.NewConfig()
@@ -33,7 +33,7 @@ func (c Config) SaramaConfig() (*sarama.Config, error) {
 	s.Net.DialTimeout = c.DialTimeout
 	s.Net.ReadTimeout = c.RequestTimeout
 	s.Net.WriteTimeout = c.RequestTimeout
-	if c.SASL.Mechanism != "" {
+	if c.SASL.Mechanism != "" && c.SASL.Mechanism != sarama.SASLTypeGSSAPI {
 		s.Net.SASL.Enable = true
 		s.Net.SASL.Version = sarama.SASLHandshakeV1
 		s.Net.SASL.Mechanism = sarama.SASLMechanism(c.SASL.Mechanism)
@@ -50,8 +50,6 @@ func (c Config) SaramaConfig() (*sarama.Config, error) {
 				return nil, err
 			}
 			s.Net.SASL.TokenProvider = t
-		case sarama.SASLTypeGSSAPI:
-			s.Net.SASL.GSSAPI = c.SASL.Kerberos.sarama()
 		}
 	}
 	if err := s.Validate(); err != nil {

@@ -15,8 +15,8 @@ var layers = [][]string{
 	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "internal/hadoop/hdfsfiles", "yarnclient", "internal/hadoop/identity"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
 	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/telemetry", "internal/logs", "internal/telemetry/otlptest", "internal/kafka/batch", "internal/testjob", "protocodec", "schemaregistry", "connector", "internal/hadoop/hdfs", "yarnclient/book", "yarnclient/explain"},
-	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "yarnclient/yarnid", "yarnclient/report", "."},
-	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/lastlines", "internal/jobspec/strict", "internal/lint",
+	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "internal/hadoop/ssl", "yarnclient/yarnid", "yarnclient/report", "."},
+	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/lastlines", "internal/jobspec/strict", "internal/lint", "internal/certstore", "internal/hadoop/jceks",
 		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf", "internal/hadoop/krb/..."},
 }
 
