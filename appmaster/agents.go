@@ -20,7 +20,7 @@ func (m *master) driverEnv() DriverEnv {
 		Secrets: m.secretsFor,
 		Granted: func(id cluster.AgentID, container cluster.ContainerID, host string) {
 			m.post(func() {
-				m.agents[id] = &agentRecord{container: container, host: host, granted: time.Now()}
+				m.agents[id] = &agentRecord{container: container, host: host, asked: m.askedAt(m.counts.Granted), granted: time.Now()}
 				m.dirty = true
 				m.counts.Granted++
 				m.life.granted(id, container, host)
@@ -70,7 +70,7 @@ func (m *master) onExit(exit AgentExit) {
 	if a == nil || a.exit != nil {
 		return
 	}
-	a.exit = &exit
+	a.exit, a.ended = &exit, time.Now()
 	m.counts.Ended++
 	if exit.Blame {
 		m.counts.Failed++

@@ -167,6 +167,10 @@ type AgentExit struct {
 	Reason   string   // such as "exit status 3" or "killed by signal 9"
 	Blame    bool     // it counts as a failure of the agent's: neither asked for, nor the environment's doing
 	LastLogs []string // the last lines that it wrote, oldest first
+
+	Status *int   // of the container's or process's end, by whoever ran it: YARN's are negative, 128 and a signal's number for signals; nil: not known
+	Told   string // what the resource manager said of it; "": nothing
+	Fix    string // what helps against such an end; "": nothing that is known
 }
 
 // Front serves people: the dashboard and the REST API.

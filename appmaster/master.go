@@ -39,6 +39,9 @@ type master struct {
 	agents   map[cluster.AgentID]*agentRecord
 	life     *life
 	counts   Containers
+	asks     []time.Time // when each agent was wanted, in the order in which they are granted
+	states   []StateChange
+	failures []Cause
 	sources  []*source
 	reports  [][]report  // by vertex and subtask
 	rates    []rateMeter // by vertex
@@ -70,9 +73,11 @@ type agentRecord struct {
 	stats     *ctlpb.AgentStats
 	tokens    uint64     // version of those it has
 	exit      *AgentExit // once it has ended
+	asked     time.Time  // when it was wanted
 	granted   time.Time  // when it was; zero: an earlier attempt's
 	started   time.Time  // when its process was, by its own clock; zero: not told
 	joined    time.Time  // when it registered first
+	ended     time.Time  // when that was heard of
 }
 
 // Run runs the application to its end. The job's failure is part of the Result; an error means that it could not be run at all.
@@ -107,6 +112,7 @@ func newMaster(cfg Config) (*master, error) {
 		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Started, cfg.App, cfg.Job.Name),
 		rates: make([]rateMeter, len(cfg.Graph.Vertices)), strangers: strangers{},
 	}
+	m.states = []StateChange{{"created", m.started}}
 	m.marked = cfg.Job.Marked()
 	m.reports = make([][]report, len(cfg.Graph.Vertices))
 	for i := range cfg.Graph.Vertices {

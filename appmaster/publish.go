@@ -19,6 +19,7 @@ func (m *master) publish(now time.Time) {
 	s := &Snapshot{
 		App: m.cfg.App, Job: m.cfg.Job.Name, State: state.String(), Since: since, Started: m.started, Time: now,
 		MasterAttempt: m.cfg.Attempt, Pending: m.plane.Explain(now),
+		States: slices.Clone(m.states), Failures: slices.Clone(m.failures), Process: processView(),
 		Attempt: m.job0().Attempt(), Cause: m.causeView(), Warnings: slices.Clone(m.warnings), Waiting: m.waiting(now, state), Containers: m.counts,
 	}
 	tasks := map[cluster.SlotID][]string{}
@@ -32,6 +33,7 @@ func (m *master) publish(now time.Time) {
 	for a := range m.plane.Slots.Agents() {
 		s.Agents = append(s.Agents, m.agentView(a, tasks))
 	}
+	s.Held = m.containerViews(s.Agents)
 	for id, a := range m.agents {
 		if a.lost != "" {
 			s.Agents = append(s.Agents, lostView(id, a))

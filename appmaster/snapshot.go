@@ -31,6 +31,11 @@ type Snapshot struct {
 	Pending       []plane.Pending `json:"pending,omitempty"` // what the job waits for, and why it has not got it
 
 	Containers Containers `json:"containers"`
+
+	Held     []Container   `json:"held,omitempty"`     // agents' containers: those there are, and of those that ended the latest
+	States   []StateChange `json:"states,omitempty"`   // of the job, the latest, oldest first
+	Failures []Cause       `json:"failures,omitempty"` // of the job, the latest, oldest first
+	Process  Process       `json:"process"`            // the ApplicationMaster's own
 }
 
 // Containers count agents since this ApplicationMaster began.

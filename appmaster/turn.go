@@ -30,6 +30,7 @@ func (m *master) perform(effect any) {
 		m.log.Warn("refused an agent", "agent", e.Agent, "reason", e.Reason)
 	case slotmgr.Ask:
 		m.counts.Asked = e.Total
+		m.asking(e.Total, time.Now())
 		m.life.ask(e.Total)
 		m.cfg.Driver.Ask(e.Total)
 	case slotmgr.Return:
@@ -64,6 +65,7 @@ func (m *master) perform(effect any) {
 		m.toAgent(e.Agent, &ctlpb.FromMaster{M: &ctlpb.FromMaster_Cancel{Cancel: &ctlpb.Cancel{Ids: ids, Reason: e.Reason}}})
 	case sched.StateChanged:
 		m.log.Info("the job is "+e.To.String(), "was", e.From.String())
+		m.became(e, time.Now())
 		m.dirty = true
 	default:
 		panic(fmt.Sprintf("appmaster: unknown effect %T", e))

@@ -153,7 +153,7 @@ func (d *Driver) run(ctx context.Context, n int, p *process) {
 	wanted := p.wanted
 	delete(d.agents, id)
 	d.mu.Unlock()
-	d.env.Exited(appmaster.AgentExit{Agent: id, Reason: describe(err), Blame: !wanted, LastLogs: lastlines.Of(filepath.Join(dir, LogFile), lastLines)})
+	d.env.Exited(appmaster.AgentExit{Agent: id, Reason: describe(err), Blame: !wanted, LastLogs: lastlines.Of(filepath.Join(dir, LogFile), lastLines), Status: status(err)})
 }
 
 // LogFile is the name of an agent's log in its directory.
@@ -205,6 +205,22 @@ func (d *Driver) command(ctx context.Context, id cluster.AgentID, dir string) *e
 	cmd.WaitDelay = d.cfg.Grace
 	cmd.SysProcAttr = dieWithParent()
 	return cmd
+}
+
+// status is a process's exit status, as shells have it; nil if it did not start.
+func status(err error) *int {
+	code := 0
+	if err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			return nil
+		}
+		code = exit.ExitCode()
+		if w, ok := exit.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+			code = 128 + int(w.Signal())
+		}
+	}
+	return &code
 }
 
 // describe says how a process ended.

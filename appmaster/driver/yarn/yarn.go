@@ -135,6 +135,7 @@ type worker struct {
 	over   bool // gone is closed
 	reason string
 	blame  bool
+	done   *book.Done // what YARN told of its end; nil: nothing
 }
 
 // New returns a driver.
@@ -296,6 +297,9 @@ func (d *Driver) heard(o book.Outcome) {
 		d.mu.Lock()
 		if w := d.byID[c.Container]; w != nil {
 			reason, blame := judge(c, d.cfg.MemoryMB)
+			if !w.over {
+				w.done = &c
+			}
 			d.over(w, reason, blame)
 		}
 		d.mu.Unlock()
@@ -361,6 +365,12 @@ func (d *Driver) run(w *worker) {
 	d.mu.Lock()
 	delete(d.agents, w.id)
 	exit := appmaster.AgentExit{Agent: w.id, Reason: w.reason, Blame: w.blame}
+	if w.done != nil {
+		exit.Status, exit.Told = &w.done.ExitStatus, told(*w.done)
+		if !w.wanted {
+			exit.Fix = verdictOn(w.done.ExitStatus).fix
+		}
+	}
 	d.mu.Unlock()
 	if exit.Blame && d.cfg.Logs != nil {
 		ctx, cancel := context.WithTimeout(d.life, d.cfg.Grace)
