@@ -65,12 +65,19 @@ func newFollower(t *Task, cfg Follow) *follower {
 	f.admit = f.cfg.MaxRate
 	f.tracer = flow.NewTracer(f)
 	// Job, application and agent are the process's: see the resource.
-	f.attrs = telemetry.Fix(telemetry.A("heddle.vertex", t.vertex.Name), telemetry.A("heddle.vertex.id", t.spec.ID.Vertex),
-		telemetry.A("heddle.subtask", t.spec.ID.Subtask), telemetry.A("heddle.attempt", t.spec.ID.Attempt))
+	f.attrs = telemetry.Fix(f.taskAttrs()...)
 	for p, name := range telemetry.PhaseNames {
 		f.phases[p] = telemetry.Fix(telemetry.A("heddle.phase", name))
 	}
 	return f
+}
+
+func (f *follower) taskAttrs() []flow.TraceAttr {
+	t := f.task
+	return []flow.TraceAttr{
+		telemetry.A("heddle.vertex", t.vertex.Name), telemetry.A("heddle.vertex.id", t.spec.ID.Vertex),
+		telemetry.A("heddle.subtask", t.spec.ID.Subtask), telemetry.A("heddle.attempt", t.spec.ID.Attempt),
+	}
 }
 
 func (f *follower) now() time.Time { return f.task.env.Clock() }
@@ -110,7 +117,7 @@ func (f *follower) Recording() bool { return f.cfg.Provider.Traces() }
 // begin begins the span of the chain and returns what names it to those after it.
 func (f *follower) begin(st telemetry.Start) flow.TraceContext {
 	st.Fixed = f.attrs
-	f.span = f.cfg.Provider.Start(st)
+	f.span = f.cfg.Provider.Child(st)
 	c := f.span.Context()
 	if f.span.Recording() {
 		f.log(&c)
@@ -155,24 +162,38 @@ func (f *follower) Arrive(i int) flow.TraceContext {
 	if !m.context.Sampled() || !f.Recording() {
 		return flow.TraceContext{}
 	}
-	c := f.in.spec.Channels[f.channel]
-	attrs := make([]flow.TraceAttr, 0, 12)
-	attrs = append(attrs, telemetry.A("heddle.edge", f.in.edge.ID), telemetry.A("heddle.channel", f.channel), telemetry.A("heddle.producer.subtask", c.Producer),
-		telemetry.A("heddle.exchange.local", h.Local), telemetry.A("heddle.segment.bytes", f.size), telemetry.A("heddle.segment.record", m.index),
+	attrs := append(make([]flow.TraceAttr, 0, 5), telemetry.A("heddle.segment.bytes", f.size), telemetry.A("heddle.segment.record", m.index),
 		telemetry.A("heddle.queue.received", f.in.gate.Queued()))
 	if !h.Local {
-		attrs = append(attrs, telemetry.A("heddle.connection", int(c.ConnIndex)), telemetry.A("network.transport", "tcp"), telemetry.A("network.peer.address", c.Addr),
-			telemetry.A("heddle.clock.offset", h.Clock.Ahead.Seconds()), telemetry.A("heddle.clock.offset.error", h.Clock.Within.Seconds()))
+		attrs = append(attrs, telemetry.A("heddle.clock.offset", h.Clock.Ahead.Seconds()), telemetry.A("heddle.clock.offset.error", h.Clock.Within.Seconds()))
 	}
-	hop := f.cfg.Provider.Start(telemetry.Start{Parent: m.context, Name: "exchange", Kind: telemetry.Consumer, At: times[0], Attrs: attrs, Fixed: f.attrs})
+	hop := f.cfg.Provider.Child(telemetry.Start{Parent: m.context, Name: "exchange", Kind: telemetry.Consumer, At: times[0], Attrs: attrs, Fixed: f.channelAttrs()})
 	for p := range telemetry.Phases {
 		if times[p] == times[p+1] {
 			continue // there was no such wait
 		}
-		f.cfg.Provider.Start(telemetry.Start{Parent: hop.Context(), Name: phaseSpans[p], At: times[p], Fixed: f.phases[p]}).End(times[p+1])
+		f.cfg.Provider.Child(telemetry.Start{Parent: hop.Context(), Name: phaseSpans[p], At: times[p], Fixed: f.phases[p]}).End(times[p+1])
 	}
 	hop.End(now)
 	return f.begin(telemetry.Start{Parent: hop.Context(), Name: f.task.vertex.Name, At: now})
+}
+
+// channelAttrs are the attributes of all hops by the channel that is being read.
+func (f *follower) channelAttrs() telemetry.Fixed {
+	if f.in.traced == nil {
+		f.in.traced = make([]telemetry.Fixed, len(f.in.spec.Channels))
+	}
+	if fixed := f.in.traced[f.channel]; !fixed.None() {
+		return fixed
+	}
+	c := f.in.spec.Channels[f.channel]
+	attrs := append(f.taskAttrs(), telemetry.A("heddle.edge", f.in.edge.ID), telemetry.A("heddle.channel", f.channel),
+		telemetry.A("heddle.producer.subtask", c.Producer), telemetry.A("heddle.exchange.local", f.hop.Local))
+	if !f.hop.Local {
+		attrs = append(attrs, telemetry.A("heddle.connection", int(c.ConnIndex)), telemetry.A("network.transport", "tcp"), telemetry.A("network.peer.address", c.Addr))
+	}
+	f.in.traced[f.channel] = telemetry.Fix(attrs...)
+	return f.in.traced[f.channel]
 }
 
 // Fire implements flow.Follower. The trace of the last record goes on; the others are linked.
@@ -199,11 +220,8 @@ func (f *follower) Attr(attrs ...flow.TraceAttr) { f.span.Set(attrs...) }
 
 // blocked notes that the record being followed waited for room in the output.
 func (f *follower) blocked(from time.Time, out int) {
-	s := f.cfg.Provider.Start(telemetry.Start{Parent: f.span.Context(), Name: "wait for a segment", At: from})
-	if f.span.Recording() {
-		s.Set(telemetry.A("heddle.edge", f.task.spec.Outputs[out].Edge))
-		s.End(f.now())
-	}
+	f.cfg.Provider.Child(telemetry.Start{Parent: f.span.Context(), Name: "wait for a segment", At: from,
+		Attrs: []flow.TraceAttr{telemetry.A("heddle.edge", f.task.spec.Outputs[out].Edge)}}).End(f.now())
 }
 
 // Wrote implements flow.Follower.

@@ -48,17 +48,19 @@ func cpuTime(b *testing.B) time.Duration {
 }
 
 // BenchmarkFollow measures what following records costs between two stacks over loopback. The spans go to a collector that throws them
-// away, in this process too: its time counts.
+// away, in this process too: its time counts. The last two follow one record of so many, so that their cost does not depend on how fast the
+// machine is just now.
 func BenchmarkFollow(b *testing.B) {
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	defer collector.Close()
 	for _, bench := range []struct {
 		name   string
-		rate   float64
+		follow Follow
 		traced bool
-	}{{"off", 0, false}, {"timed-1", 1, false}, {"traced-1", 1, true}, {"traced-1000", 1000, true}, {"traced-20000", 20000, true}} {
+	}{{"off", Follow{}, false}, {"timed-1", Follow{Rate: 1}, false}, {"traced-1", Follow{Rate: 1}, true}, {"traced-1000", Follow{Rate: 1000}, true},
+		{"traced-20000", Follow{Rate: 20000}, true}, {"traced-of-40000", Follow{Ratio: 1. / 40000}, true}, {"traced-of-400000", Follow{Ratio: 1. / 400000}, true}} {
 		b.Run(bench.name, func(b *testing.B) {
-			env := Env{FlushTimeout: 20 * time.Millisecond, Follow: Follow{Rate: bench.rate}}
+			env := Env{FlushTimeout: 20 * time.Millisecond, Follow: bench.follow}
 			if bench.traced {
 				p, err := telemetry.New(b.Context(), telemetry.Config{Service: "bench", Settings: telemetry.Settings{Endpoint: collector.URL, Protocol: telemetry.HTTP, Traces: true}})
 				if err != nil {

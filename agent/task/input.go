@@ -18,6 +18,7 @@ type input struct {
 	reader flow.SegmentReader // of all channels: it keeps what several segments make up apart by their writers
 	bytes  *flow.Counter
 	hops   [telemetry.Phases]telemetry.Latency // of followed records
+	traced []telemetry.Fixed                   // by channel: what all spans of its hops have
 }
 
 // take handles one item of in, and gives it back however that ends.

@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -64,7 +65,7 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	p := &Provider{log: cfg.Logger}
 	quietSDK(cfg.Logger)
 	if cfg.Traces {
-		exporter, err := cfg.spanExporter(ctx)
+		exporter, err := newExporter(ctx, cfg.spanClient(), res, cfg.Version)
 		if err != nil {
 			return nil, fmt.Errorf("cannot send traces to %s: %w", cfg.Endpoint, err)
 		}
@@ -100,19 +101,19 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 // noProxy: what HTTP_PROXY says on a gateway is not for the inside of a cluster.
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
-func (c *Config) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+func (c *Config) spanClient() otlptrace.Client {
 	if c.Protocol == HTTP {
 		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(c.Endpoint + "/v1/traces"), otlptracehttp.WithProxy(noProxy)}
 		if c.Headers != nil {
 			opts = append(opts, otlptracehttp.WithHeaders(c.Headers))
 		}
-		return otlptracehttp.New(ctx, opts...)
+		return otlptracehttp.NewClient(opts...)
 	}
 	opts := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(c.Endpoint), otlptracegrpc.WithDialOption(grpc.WithNoProxy())}
 	if c.Headers != nil {
 		opts = append(opts, otlptracegrpc.WithHeaders(c.Headers))
 	}
-	return otlptracegrpc.New(ctx, opts...)
+	return otlptracegrpc.NewClient(opts...)
 }
 
 // Traces reports whether spans are exported.

@@ -10,16 +10,18 @@ import (
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
 // queue is the SDK's span processor: a bounded queue that never makes anybody wait. What does not fit is dropped and counted.
-// It heeds the OTEL_BSP_ variables.
+// It heeds the OTEL_BSP_ variables. Whoever ends a span wakes nobody, but with the span that fills a batch: on a busy machine
+// a goroutine that runs for each span costs more than the span.
 type queue struct {
 	// Immutable.
-	exporter sdktrace.SpanExporter
+	exporter spanExporter
 	log      *slog.Logger
 	endpoint string
-	spans    chan sdktrace.ReadOnlySpan
+	full     chan struct{} // one slot: there is a batch
 	flush    chan chan struct{}
 	stop     chan struct{}
 	batch    int
@@ -28,8 +30,30 @@ type queue struct {
 	wg       sync.WaitGroup // the exporting goroutine
 	once     sync.Once
 
+	// Guarded by mu.
+	mu      sync.Mutex
+	ring    []ended
+	first   int // of ring
+	n       int
+	stopped bool
+
 	exported, dropped, failed atomic.Int64
-	complained                time.Time // owned by the exporting goroutine: when a failure was last logged
+
+	// Owned by the exporting goroutine.
+	taken      []ended
+	complained time.Time // when a failure was last logged
+}
+
+// ended is a span that has ended: the SDK's, or one that is made already.
+type ended struct {
+	sdk  sdktrace.ReadOnlySpan
+	made *tracepb.Span
+}
+
+// spanExporter sends spans to a collector.
+type spanExporter interface {
+	export(ctx context.Context, spans []ended) error
+	shutdown(ctx context.Context) error
 }
 
 // Defaults of OpenTelemetry's specification, but for the delay, which people wait for.
@@ -41,14 +65,15 @@ const (
 	complainGap = time.Minute
 )
 
-func newQueue(e sdktrace.SpanExporter, log *slog.Logger, endpoint string) *queue {
+func newQueue(e spanExporter, log *slog.Logger, endpoint string) *queue {
 	q := &queue{
-		exporter: e, log: log, endpoint: endpoint, flush: make(chan chan struct{}), stop: make(chan struct{}),
-		spans:   make(chan sdktrace.ReadOnlySpan, envInt("OTEL_BSP_MAX_QUEUE_SIZE", queueSize)),
+		exporter: e, log: log, endpoint: endpoint, full: make(chan struct{}, 1), flush: make(chan chan struct{}), stop: make(chan struct{}),
+		ring:    make([]ended, envInt("OTEL_BSP_MAX_QUEUE_SIZE", queueSize)),
 		batch:   envInt("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", queueBatch),
 		delay:   time.Duration(envInt("OTEL_BSP_SCHEDULE_DELAY", int(queueDelay/time.Millisecond))) * time.Millisecond,
 		timeout: time.Duration(envInt("OTEL_BSP_EXPORT_TIMEOUT", int(queueLimit/time.Millisecond))) * time.Millisecond,
 	}
+	q.batch = min(q.batch, len(q.ring))
 	q.wg.Go(q.run)
 	return q
 }
@@ -66,74 +91,108 @@ func (q *queue) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd implements sdktrace.SpanProcessor.
 func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
-	if !s.SpanContext().IsSampled() {
-		return
+	if s.SpanContext().IsSampled() {
+		q.put(ended{sdk: s})
 	}
-	select {
-	case <-q.stop:
-		q.dropped.Add(1)
-	case q.spans <- s:
-	default:
-		q.dropped.Add(1)
+}
+
+func (q *queue) put(s ended) {
+	q.mu.Lock()
+	ok := !q.stopped && q.n < len(q.ring)
+	if ok {
+		q.ring[(q.first+q.n)%len(q.ring)] = s
+		q.n++
 	}
+	full := ok && q.n == q.batch
+	q.mu.Unlock()
+	switch {
+	case !ok:
+		q.dropped.Add(1)
+	case full:
+		select {
+		case q.full <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take takes up to a batch.
+func (q *queue) take() []ended {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taken = q.taken[:0]
+	for n := min(q.n, q.batch); n > 0; n-- {
+		q.taken = append(q.taken, q.ring[q.first])
+		q.ring[q.first] = ended{}
+		q.first = (q.first + 1) % len(q.ring)
+		q.n--
+	}
+	return q.taken
 }
 
 // run exports until it is stopped, and then what is left.
 func (q *queue) run() {
 	tick := time.NewTicker(q.delay)
 	defer tick.Stop()
-	var batch []sdktrace.ReadOnlySpan
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for {
 		select {
-		case s := <-q.spans:
-			if batch = append(batch, s); len(batch) >= q.batch {
-				batch = q.export(ctx, batch)
-			}
+		case <-q.full:
+			q.exportAll(ctx, q.batch)
 		case <-tick.C:
-			batch = q.export(ctx, batch)
+			q.exportAll(ctx, 1)
 		case done := <-q.flush:
-			batch = q.rest(ctx, batch)
+			q.rest(ctx)
 			close(done)
 		case <-q.stop:
-			q.rest(ctx, batch)
+			q.rest(ctx)
 			return
 		}
 	}
 }
 
-// rest exports what is there. A collector that fails gets no more of it.
-func (q *queue) rest(ctx context.Context, batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
-	for failed := q.failed.Load(); ; {
+// exportAll exports as long as there are at least so many spans, and it is not stopped.
+func (q *queue) exportAll(ctx context.Context, least int) {
+	for q.waiting() >= least {
+		q.export(ctx, q.take())
 		select {
-		case s := <-q.spans:
-			if q.failed.Load() > failed {
-				q.failed.Add(1)
-				continue
-			}
-			if batch = append(batch, s); len(batch) >= q.batch {
-				batch = q.export(ctx, batch)
-			}
+		case <-q.stop:
+			return
 		default:
-			return q.export(ctx, batch)
 		}
 	}
 }
 
-// export sends a batch and returns it, empty.
-func (q *queue) export(ctx context.Context, batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
-	if len(batch) == 0 {
-		return batch
+func (q *queue) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.n
+}
+
+// rest exports what is there. A collector that fails gets no more of it.
+func (q *queue) rest(ctx context.Context) {
+	failed := q.failed.Load()
+	for left := q.waiting(); left > 0; {
+		spans := q.take()
+		left -= len(spans)
+		if q.failed.Load() > failed {
+			q.failed.Add(int64(len(spans)))
+			continue
+		}
+		q.export(ctx, spans)
 	}
+}
+
+func (q *queue) export(ctx context.Context, spans []ended) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
-	err := q.exporter.ExportSpans(ctx, batch)
+	err := q.exporter.export(ctx, spans)
 	cancel()
-	n := int64(len(batch))
-	clear(batch)
+	n := int64(len(spans))
+	clear(spans)
 	if err == nil {
 		q.exported.Add(n)
-		return batch[:0]
+		return
 	}
 	q.failed.Add(n)
 	if now := time.Now(); now.Sub(q.complained) >= complainGap {
@@ -141,7 +200,6 @@ func (q *queue) export(ctx context.Context, batch []sdktrace.ReadOnlySpan) []sdk
 		q.log.Warn("traces are lost: the OTLP collector does not take them; the job goes on", "endpoint", q.endpoint,
 			"err", err, "lost", q.failed.Load(), "dropped", q.dropped.Load())
 	}
-	return batch[:0]
 }
 
 // ForceFlush implements sdktrace.SpanProcessor.
@@ -164,10 +222,15 @@ func (q *queue) ForceFlush(ctx context.Context) error {
 
 // Shutdown implements sdktrace.SpanProcessor.
 func (q *queue) Shutdown(ctx context.Context) error {
-	q.once.Do(func() { close(q.stop) })
+	q.once.Do(func() {
+		q.mu.Lock()
+		q.stopped = true
+		q.mu.Unlock()
+		close(q.stop)
+	})
 	// A collector that hangs is given up with ctx: the exporter's end cancels what is under way.
-	unhook := context.AfterFunc(ctx, func() { _ = q.exporter.Shutdown(ctx) })
+	unhook := context.AfterFunc(ctx, func() { _ = q.exporter.shutdown(ctx) })
 	defer unhook()
 	q.wg.Wait()
-	return q.exporter.Shutdown(ctx)
+	return q.exporter.shutdown(ctx)
 }

@@ -7,12 +7,17 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 )
 
 // Span is a span being recorded; the zero Span records nothing.
-type Span struct{ s trace.Span }
+type Span struct {
+	s     trace.Span // of the SDK
+	child *child     // in place of it
+}
 
 // Kinds of spans.
 const (
@@ -35,10 +40,19 @@ type Start struct {
 }
 
 // Fixed are attributes that many spans have: they are made once.
-type Fixed struct{ kvs []attribute.KeyValue }
+type Fixed struct {
+	kvs  []attribute.KeyValue
+	made []*commonpb.KeyValue
+}
 
 // Fix makes Fixed attributes.
-func Fix(attrs ...flow.TraceAttr) Fixed { return Fixed{attributes(attrs)} }
+func Fix(attrs ...flow.TraceAttr) Fixed {
+	kvs := attributes(attrs)
+	return Fixed{kvs, keyValues(kvs)}
+}
+
+// None reports whether there are no attributes.
+func (f Fixed) None() bool { return len(f.kvs) == 0 }
 
 // Start begins a span. Where the parent, or else the sampler, says that it is not recorded, it is the zero Span.
 func (p *Provider) Start(st Start) Span {
@@ -72,37 +86,49 @@ func (p *Provider) Start(st Start) Span {
 	if len(st.Attrs) > 0 {
 		s.SetAttributes(attributes(st.Attrs)...)
 	}
-	return Span{s}
+	return Span{s: s}
 }
 
 // Recording reports whether the span is recorded.
-func (s Span) Recording() bool { return s.s != nil }
+func (s Span) Recording() bool { return s.s != nil || s.child != nil }
 
 // Context names the span, zero if it is not recorded.
 func (s Span) Context() flow.TraceContext {
-	if s.s == nil {
-		return flow.TraceContext{}
+	switch {
+	case s.child != nil:
+		return s.child.context
+	case s.s != nil:
+		return contextOf(s.s.SpanContext())
 	}
-	return contextOf(s.s.SpanContext())
+	return flow.TraceContext{}
 }
 
 // Set adds attributes.
 func (s Span) Set(attrs ...flow.TraceAttr) {
-	if s.s != nil {
+	switch {
+	case s.child != nil:
+		s.child.set(attrs)
+	case s.s != nil:
 		s.s.SetAttributes(attributes(attrs)...)
 	}
 }
 
 // Event notes something that happened at a time.
 func (s Span) Event(name string, at time.Time, attrs ...flow.TraceAttr) {
-	if s.s != nil {
+	switch {
+	case s.child != nil:
+		s.child.event(name, at, attrs)
+	case s.s != nil:
 		s.s.AddEvent(name, trace.WithTimestamp(at), trace.WithAttributes(attributes(attrs)...))
 	}
 }
 
 // Fail marks the span as failed by err, whose text must hold no key and no payload.
 func (s Span) Fail(reason string) {
-	if s.s != nil {
+	switch {
+	case s.child != nil:
+		s.child.span.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: reason}
+	case s.s != nil:
 		s.s.SetStatus(codes.Error, reason)
 	}
 }
@@ -110,6 +136,8 @@ func (s Span) Fail(reason string) {
 // End ends the span at a time; zero: now.
 func (s Span) End(at time.Time) {
 	switch {
+	case s.child != nil:
+		s.child.end(at)
 	case s.s == nil:
 	case at.IsZero():
 		s.s.End()
@@ -124,20 +152,27 @@ func A(key string, value any) flow.TraceAttr { return flow.TraceAttr{Key: key, V
 func attributes(attrs []flow.TraceAttr) []attribute.KeyValue {
 	out := make([]attribute.KeyValue, 0, len(attrs))
 	for _, a := range attrs {
-		switch v := a.Value.(type) {
-		case string:
-			out = append(out, attribute.String(a.Key, v))
-		case int:
-			out = append(out, attribute.Int(a.Key, v))
-		case int64:
-			out = append(out, attribute.Int64(a.Key, v))
-		case float64:
-			out = append(out, attribute.Float64(a.Key, v))
-		case bool:
-			out = append(out, attribute.Bool(a.Key, v))
-		case []string:
-			out = append(out, attribute.StringSlice(a.Key, v))
+		if kv, ok := attributeOf(a); ok {
+			out = append(out, kv)
 		}
 	}
 	return out
+}
+
+func attributeOf(a flow.TraceAttr) (kv attribute.KeyValue, ok bool) {
+	switch v := a.Value.(type) {
+	case string:
+		return attribute.String(a.Key, v), true
+	case int:
+		return attribute.Int(a.Key, v), true
+	case int64:
+		return attribute.Int64(a.Key, v), true
+	case float64:
+		return attribute.Float64(a.Key, v), true
+	case bool:
+		return attribute.Bool(a.Key, v), true
+	case []string:
+		return attribute.StringSlice(a.Key, v), true
+	}
+	return kv, false
 }
