@@ -25,6 +25,8 @@ type HadoopOptions struct {
 	OnlyHDFS     bool              // NameNode and DataNode alone
 	Unprivileged bool              // daemons and containers run as a user without rights, with umask 027, if the test is root's
 	HA           bool              // two ResourceManagers, of which one is active, and a ZooKeeper
+	TwoNameNodes bool              // of one HDFS, which is called hdfs://itest; the first is active
+	SecondHDFS   bool              // a NameNode more, with an HDFS of its own, which is Hadoop.Second
 	YARN         map[string]string // properties of yarn-site.xml beside the usual
 	HDFS         map[string]string // of hdfs-site.xml
 	Core         map[string]string // of core-site.xml
@@ -37,15 +39,18 @@ type HadoopOptions struct {
 // each is a host of its own. There is no security: HDFS belongs to the user hdfs, YARN to the user yarn.
 type Hadoop struct {
 	ConfDir  string   // for clients and daemons
+	HDFS     string   // the URI of the default file system
+	Second   string   // and of the other, with SecondHDFS
 	RMWeb    []string // host:port of each ResourceManager's web service
 	RMSched  []string // and of its scheduler
-	NameNode string   // host:port of its RPC
+	NameNode string   // host:port of its RPC; of the first
 	Nodes    []string // NodeIds
 
 	bed     *Bed
 	lib     string
 	dir     string
 	zk      string // host:port, with HA
+	nameAt  map[string]nameNodeAt
 	kdc     *KDC
 	http    http.Client // asks the web services
 	uid     uint32      // of daemons and containers; 0: the test's own
@@ -65,6 +70,8 @@ type daemon struct {
 // Daemons of a cluster; NodeManagers are nm1, nm2, ….
 const (
 	NameNode        = "namenode"
+	StandbyNameNode = "namenode2" // with TwoNameNodes; either may be active
+	SecondNameNode  = "namenode3" // with SecondHDFS
 	DataNode        = "datanode"
 	ResourceManager = "rm1"
 	StandbyManager  = "rm2" // with HA; either may be active
@@ -77,7 +84,7 @@ func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
 	Need(t, NeedJava)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	lib, err := Jars(ctx, "hadoop", hadoopArtifacts()...)
+	lib, err := HadoopJars(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,10 +97,10 @@ func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
 		h.giveAway(t)
 	}
 	if opt.OnlyHDFS {
-		maps.DeleteFunc(h.daemons, func(name string, _ *daemon) bool { return name != NameNode && name != DataNode })
+		maps.DeleteFunc(h.daemons, func(_ string, d *daemon) bool { return d.class != nameNodeClass && d.class != dataNodeClass })
 		h.Nodes = nil
 	}
-	h.format()
+	h.format(opt)
 	t.Cleanup(h.stop)
 	if opt.HA {
 		h.launch(zooKeeper)
@@ -109,6 +116,9 @@ func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
 		if name != zooKeeper {
 			h.launch(name)
 		}
+	}
+	if opt.TwoNameNodes {
+		h.Activate(NameNode)
 	}
 	h.WaitReady()
 	return h
@@ -139,11 +149,20 @@ func (h *Hadoop) giveAway(t testing.TB) {
 	if err := os.Chmod(filepath.Dir(h.dir), 0o711); err != nil {
 		t.Fatal(err)
 	}
-	err = filepath.WalkDir(h.dir, func(p string, _ fs.DirEntry, err error) error {
+	h.own(t, h.dir)
+}
+
+// own gives a folder with all in it to the user that the cluster runs as.
+func (h *Hadoop) own(t testing.TB, dir string) {
+	t.Helper()
+	if h.uid == 0 {
+		return
+	}
+	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(p, nobody, nobody)
+		return os.Lchown(p, int(h.uid), int(h.uid))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -165,14 +184,12 @@ func (p properties) xml() string {
 // configure chooses ports, writes the configuration and notes how to start each daemon.
 func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 	port := func() string { return fmt.Sprintf("127.0.0.1:%d", FreePort(t)) }
-	h.NameNode = port()
 	core := properties{
-		"fs.defaultFS": "hdfs://" + h.NameNode, "hadoop.tmp.dir": h.dir + "/tmp", "hadoop.http.staticuser.user": "dr.who",
+		"hadoop.tmp.dir": h.dir + "/tmp", "hadoop.http.staticuser.user": "dr.who",
 		"ipc.client.connect.max.retries": "5", "ipc.client.connect.retry.interval": "200",
 	}
 	hdfs := properties{
-		"dfs.replication": "1", "dfs.namenode.name.dir": "file://" + h.dir + "/nn", "dfs.datanode.data.dir": "file://" + h.dir + "/dn",
-		"dfs.namenode.rpc-address": h.NameNode, "dfs.namenode.http-address": port(), "dfs.namenode.secondary.http-address": "127.0.0.1:0",
+		"dfs.replication": "1", "dfs.datanode.data.dir": "file://" + h.dir + "/dn", "dfs.namenode.secondary.http-address": "127.0.0.1:0",
 		"dfs.datanode.address": port(), "dfs.datanode.http.address": port(), "dfs.datanode.ipc.address": port(), "dfs.datanode.hostname": "127.0.0.1",
 		"dfs.namenode.datanode.registration.ip-hostname-check": "false", "dfs.namenode.safemode.extension": "0", "dfs.heartbeat.interval": "1",
 		"dfs.datanode.du.reserved": "0", "dfs.namenode.resource.du.reserved": "0",
@@ -209,6 +226,7 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 			scheduler[q+k] = v
 		}
 	}
+	h.nameNodes(core, hdfs, opt, port)
 	h.managers(yarn, opt.HA, port)
 	if h.kdc != nil {
 		h.secure(opt, core, hdfs, yarn)
@@ -229,9 +247,8 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 	h.bed.Dir("hadoop/conf/webapps/hdfs")
 	h.bed.Dir("hadoop/conf/webapps/datanode")
 
-	h.daemons[NameNode] = &daemon{class: "org.apache.hadoop.hdfs.server.namenode.NameNode", user: "hdfs"}
 	// A DataNode that finds no NameNode sleeps for 5 s; its connection may rather keep trying.
-	h.daemons[DataNode] = &daemon{class: "org.apache.hadoop.hdfs.server.datanode.DataNode", user: "hdfs",
+	h.daemons[DataNode] = &daemon{class: dataNodeClass, user: "hdfs",
 		args: []string{"-Dipc.client.connect.max.retries=600", "-Dipc.client.connect.retry.interval=100"}}
 	for i := 1; i <= opt.NodeManagers; i++ {
 		host := fmt.Sprintf("127.0.0.%d", i+1)
@@ -306,13 +323,6 @@ func (h *Hadoop) env(user string) []string {
 	return []string{"HADOOP_CONF_DIR=" + h.ConfDir, "HADOOP_USER_NAME=" + user}
 }
 
-func (h *Hadoop) format() {
-	h.bed.t.Helper()
-	if out, err := h.Tool("hdfs", h.daemons[NameNode].class, "-format", "-nonInteractive", "-force"); err != nil {
-		h.bed.t.Fatalf("%v\n%s", err, tail(out, 20))
-	}
-}
-
 // Tool runs one of Hadoop's command line classes as a user and returns what it printed.
 func (h *Hadoop) Tool(user, class string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -343,8 +353,16 @@ func (h *Hadoop) Kill(name string) {
 	h.daemons[name].proc.Kill()
 }
 
-// Start starts a daemon again after Kill.
-func (h *Hadoop) Start(name string) { h.launch(name) }
+// Start starts a daemon again after Kill, with properties beside its usual ones for this time.
+func (h *Hadoop) Start(name string, extra ...string) {
+	d := h.daemons[name]
+	usual := d.args
+	for _, p := range extra {
+		d.args = append(slices.Clip(d.args), "-D"+p)
+	}
+	h.launch(name)
+	d.args = usual
+}
 
 // WaitReady waits until every daemon is there, HDFS can be written and all nodes have registered.
 func (h *Hadoop) WaitReady() {
@@ -358,16 +376,7 @@ func (h *Hadoop) WaitReady() {
 		if n, err := h.activeNodes(); n != len(h.Nodes) {
 			return fmt.Errorf("%d of %d NodeManagers have registered (%w)", n, len(h.Nodes), err)
 		}
-		var j struct {
-			Beans []struct{ NumLiveDataNodes int }
-		}
-		if err := h.getJSON("http://"+h.nameNodeWeb()+"/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState", &j); err != nil {
-			return err
-		}
-		if len(j.Beans) != 1 || j.Beans[0].NumLiveDataNodes != 1 {
-			return fmt.Errorf("no DataNode has registered")
-		}
-		return nil
+		return h.hdfsReady()
 	})
 }
 
@@ -384,14 +393,9 @@ func (h *Hadoop) activeNodes() (n int, err error) {
 	return 0, err
 }
 
-func (h *Hadoop) nameNodeWeb() string {
-	data, err := os.ReadFile(filepath.Join(h.ConfDir, "hdfs-site.xml"))
-	if err != nil {
-		return ""
-	}
-	_, rest, _ := strings.Cut(string(data), "<name>dfs.namenode.http-address</name><value>")
-	addr, _, _ := strings.Cut(rest, "<")
-	return addr
+// jmx asks a NameNode for one of its beans.
+func (h *Hadoop) jmx(name, bean string, out any) error {
+	return h.getJSON("http://"+h.nameAt[name].web+"/jmx?qry=Hadoop:service=NameNode,name="+bean, out)
 }
 
 func (h *Hadoop) getJSON(url string, out any) error {

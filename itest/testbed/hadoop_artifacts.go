@@ -1,5 +1,7 @@
 package testbed
 
+import "context"
+
 // HadoopVersion is the release of Apache Hadoop that the tests run.
 const HadoopVersion = "3.4.3"
 
@@ -14,4 +16,9 @@ func hadoopArtifacts() []Artifact {
 		as = append(as, Artifact("org.apache.hadoop:hadoop-"+n+":"+HadoopVersion))
 	}
 	return as
+}
+
+// HadoopJars is the folder of Hadoop's jars.
+func HadoopJars(ctx context.Context) (string, error) {
+	return Jars(ctx, "hadoop", hadoopArtifacts()...)
 }
