@@ -35,7 +35,7 @@ var errEncoded = errors.New("this version can neither read nor write such files"
 func TroubleOf(err error) Trouble {
 	class, text := classOf(err), ""
 	if err != nil {
-		text = err.Error()
+		text = err.Error() + " " + said(err)
 	}
 	switch {
 	case err == nil:
@@ -76,6 +76,24 @@ func classOf(err error) string {
 		return answer.Exception()
 	}
 	return ""
+}
+
+// said is the first line of what HDFS said with an exception, "" if it said nothing or there is none. The library's errors do not have it.
+func said(err error) string {
+	var answer hdfs.Error
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(answer.Message()), "\n")
+	return line
+}
+
+// told is an error with what HDFS said.
+func told(err error) error {
+	if text := said(err); text != "" && !strings.Contains(err.Error(), text) {
+		return fmt.Errorf("%w: %s", err, text)
+	}
+	return err
 }
 
 // Advice is what a person can do about an error, "" if that is not known. User is who we are to HDFS.

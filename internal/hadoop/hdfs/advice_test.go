@@ -21,7 +21,7 @@ func (a answer) Method() string    { return "create" }
 func (a answer) Desc() string      { return "" }
 func (a answer) Exception() string { return a.class }
 func (a answer) Message() string   { return a.message }
-func (a answer) Error() string     { return a.message }
+func (a answer) Error() string     { return "create call failed with ERROR_APPLICATION (" + a.class + ")" } // as the library has it
 
 func TestTrouble(t *testing.T) {
 	for _, x := range []struct {
@@ -50,6 +50,17 @@ func TestTrouble(t *testing.T) {
 		if got, advice := TroubleOf(err), Advice(err, "alice"); got != x.want || (advice == "") != (x.advice == "") || !strings.Contains(advice, x.advice) {
 			t.Errorf("%v: %q, %q; want %q, %q", x.err, got, advice, x.want, x.advice)
 		}
+	}
+}
+
+func TestTold(t *testing.T) {
+	err := fmt.Errorf("cannot do it: %w", answer{"java.io.IOException", "File /x could only be written to 0 of the 1 minReplication nodes.\n\tat some.Class"})
+	const want = "cannot do it: create call failed with ERROR_APPLICATION (java.io.IOException): File /x could only be written to 0 of the 1 minReplication nodes."
+	if got := told(told(err)); got.Error() != want || !errors.Is(got, err) {
+		t.Errorf("got %v", got)
+	}
+	if got := told(fs.ErrExist); got != fs.ErrExist {
+		t.Errorf("got %v", got)
 	}
 }
 

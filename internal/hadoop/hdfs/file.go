@@ -249,7 +249,7 @@ func (w *Writer) failed(verb string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("cannot %s %s in HDFS (%s): %w", verb, w.name, w.fs.where(), err)
+	return fmt.Errorf("cannot %s %s in HDFS (%s): %w", verb, w.name, w.fs.where(), told(err))
 }
 
 // Finish makes the file whole under another name. With replace, a file of that name goes; else it is fs.ErrExist.

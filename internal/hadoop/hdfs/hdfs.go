@@ -171,7 +171,7 @@ func (f *FS) do(what string, call func(*hdfs.Client) error) error {
 			return nil
 		}
 		if try > 0 || !broken(err) {
-			return fmt.Errorf("cannot %s in HDFS (%s): %w", what, f.where(), err)
+			return fmt.Errorf("cannot %s in HDFS (%s): %w", what, f.where(), told(err))
 		}
 		f.drop(c)
 	}
@@ -309,7 +309,7 @@ func (f *FS) Upload(ctx context.Context, name string, perm fs.FileMode, open fun
 		}
 		f.drop(c)
 	}
-	return Info{}, fmt.Errorf("cannot store %s in HDFS (%s): %w", name, f.where(), err)
+	return Info{}, fmt.Errorf("cannot store %s in HDFS (%s): %w", name, f.where(), told(err))
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
