@@ -134,7 +134,7 @@ func (r *yarnRun) attend(ctx context.Context, f *follower, limit time.Duration) 
 			}
 			pauses <- r.pause(s) // has room: it is sent for each sight
 		case <-timeout:
-			return r.stillRuns(exitTimeout, fmt.Errorf("the time limit of %s passed; %s still runs", limit, r.id))
+			return r.stillRuns(exitTimeout, fmt.Errorf("the time limit of %s passed; %s still %s", limit, r.id, r.does()))
 		case <-ctx.Done():
 			return r.stillRuns(exitTimeout, ctx.Err())
 		case <-r.s.env.Signals:
@@ -166,7 +166,24 @@ func (r *yarnRun) signalled(ctx context.Context, cancels chan<- struct{}) error 
 
 // stillRuns ends the wait, not the application.
 func (r *yarnRun) stillRuns(code int, err error) error {
-	return &exitError{code, err, []string{"to see how it goes: " + r.s.env.Program + " status " + r.id.String(), "to end it: " + r.s.env.Program + " cancel " + r.id.String()}}
+	hints := []string{"to see how it goes: " + r.s.env.Program + " status " + r.id.String(), "to end it: " + r.s.env.Program + " cancel " + r.id.String()}
+	if r.last == nil {
+		hints = append([]string{"to see why it waits: " + r.s.env.Program + " explain " + r.id.String()}, hints...)
+	}
+	return &exitError{code, err, hints}
+}
+
+// does is what the application does, as far as is known: wait for YARN, with its reason, or run.
+func (r *yarnRun) does() string {
+	switch a := r.report; {
+	case r.last != nil || a == nil:
+		return "runs"
+	case a.State == yarnclient.StateAccepted:
+		return "waits for YARN to start its ApplicationMaster: " + waitReason(a.Diagnostics)
+	case a.State == yarnclient.StateRunning:
+		return "runs"
+	}
+	return "waits for YARN to accept it"
 }
 
 // pause is how long to wait until the next look.
@@ -371,7 +388,7 @@ func (r *yarnRun) jobFailed(result *appmaster.Result, a *yarnclient.App) error {
 func (r *yarnRun) yarnFailed(a *yarnclient.App) error {
 	text := strings.TrimSpace(a.Diagnostics)
 	err := fmt.Errorf("YARN gave the application up: %s", printable(firstLine(text, "it does not say why")))
-	if strings.Contains(text, "queue") && !strings.Contains(text, "AM Container") && r.last == nil {
+	if strings.Contains(strings.ToLower(text), "queue") && !strings.Contains(text, "AM Container") && r.last == nil {
 		return precondition(err, "see the queues: "+r.s.env.Program+" queues; choose one with --yarn.queue")
 	}
 	hints := []string{}
