@@ -66,8 +66,8 @@ itest-yarn: ## tests against a real Hadoop cluster
 itest-web: ## the dashboard in a real Chromium; screenshots in out/itest/web
 	ITEST=web $(GO) test -count=1 -timeout 10m -v ./itest/web
 
-itest-kerberos: ## tests against a real KDC and a Hadoop cluster that demands Kerberos
-	ITEST=kerberos $(GO) test -count=1 -timeout 10m -v ./itest/kerberos
+itest-kerberos: ## tests against a real KDC, and a Hadoop cluster and a Kafka broker that demand Kerberos
+	ITEST=kerberos $(GO) test -count=1 -timeout 20m -p 1 -v ./itest/kerberos ./itest/kafka
 
 itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50 applications submitted and ended at different moments
 	ITEST=yarn-long $(GO) test -count=1 -timeout 30m -v -run TestRounds ./itest/yarn

@@ -24,6 +24,7 @@ type Kafka struct {
 	bed    *Bed
 	lib    string
 	conf   string
+	jvm    []string
 	broker *Process
 	starts int
 }
@@ -53,6 +54,7 @@ type KafkaSetup struct {
 	Extra   func(broker int) string // lines for the properties of a broker, which are counted from 1; may be nil
 	// Listeners are more listeners of each broker, as name:protocol@host:port.
 	Listeners []string
+	JVM       []string // more arguments of the brokers' JVMs
 }
 
 // StartKafkasAs is StartKafkas with a setup.
@@ -78,7 +80,7 @@ func StartKafkasAs(t testing.TB, b *Bed, n int, setup KafkaSetup) []*Kafka {
 		ports[i] = FreePort(t)
 		ctl := FreePort(t)
 		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, ctl))
-		nodes[i] = &Kafka{Bootstrap: fmt.Sprintf("127.0.0.1:%d", ports[i]), bed: b, lib: lib, name: "kafka"}
+		nodes[i] = &Kafka{Bootstrap: fmt.Sprintf("127.0.0.1:%d", ports[i]), bed: b, lib: lib, name: "kafka", jvm: setup.JVM}
 		if n > 1 {
 			nodes[i].name = fmt.Sprintf("kafka%d", i+1)
 		}
@@ -149,7 +151,7 @@ func (k *Kafka) launch() {
 	k.starts++
 	k.broker = k.bed.Start(Spec{
 		Name: fmt.Sprintf("%s-%d", k.name, k.starts), Path: "java",
-		Args: []string{"-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(k.lib, "*"), "kafka.Kafka", k.conf},
+		Args: append(append([]string{"-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}, k.jvm...), "-cp", filepath.Join(k.lib, "*"), "kafka.Kafka", k.conf),
 	})
 }
 
