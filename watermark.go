@@ -37,8 +37,12 @@ func (s Stream[T]) Watermark(w Watermarks[T]) Stream[T] {
 	if s.op != nil && len(s.ups) == 1 && s.ups[0].FromPort == 0 && s.ups[0].Part.Auto {
 		if marks, ok := s.op.marks.(*Watermarks[T]); ok {
 			*marks = w
+			s.op.node.Align = w.Alignment()
 			return s
 		}
+	}
+	if w.Group != "" {
+		s.job.errorf("Watermark with the alignment group %q that is not right after a source: only sources can wait", w.Group)
 	}
 	return addNode[T](s.job, nodeSpec{kind: "watermark", new: flow.NewAssigner(&w)}, s.edges(0)...)
 }

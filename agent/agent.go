@@ -36,6 +36,7 @@ type agent struct {
 	seq        uint64                // of the last heartbeat
 	tokens     uint64                // version of those in use
 	traced     bool                  // the spans of the process's start were made
+	least      groupMarks            // how far groups of sources are
 	unasked    string                // why it ends although the master did not ask for it; "" if it does not
 
 	wg sync.WaitGroup // tasks and tries to join
@@ -168,6 +169,8 @@ func (a *agent) handle(ctx context.Context, ev any, tick *time.Ticker) (done boo
 		if ev.e.state == cluster.Deploying {
 			a.become(ev.e, cluster.Running)
 		}
+	case taskHeldBack:
+		a.heldBack(ev.e)
 	case taskEnded:
 		a.signalled(ctx)
 		a.ended(ev)
@@ -197,6 +200,8 @@ func (a *agent) obey(ctx context.Context, m *ctlpb.FromMaster) (done bool, reaso
 		for _, e := range a.executions {
 			e.delivered(m.Delivered.GetMark())
 		}
+	case *ctlpb.FromMaster_Alignment:
+		a.align(m.Alignment)
 	case *ctlpb.FromMaster_Tokens:
 		a.renew(m.Tokens)
 	case *ctlpb.FromMaster_Ack:

@@ -36,6 +36,7 @@ type execution struct {
 	task   *task.Task   // guarded by mu; nil until it is built
 	splits []flow.Split // guarded by mu: came before that
 	noMore bool         // guarded by mu: came before that
+	least  groupMarks   // guarded by mu: what it is to know once it is built
 }
 
 // addSplits hands splits that are new to the task, or keeps them until it is built.
@@ -76,8 +77,9 @@ func (e *execution) unseen(splits []flow.Split) []flow.Split {
 func (e *execution) built(t *task.Task) {
 	e.mu.Lock()
 	e.task = t
-	splits, noMore := e.splits, e.noMore
-	e.splits = nil
+	splits, noMore, least := e.splits, e.noMore, e.least
+	e.splits, e.least = nil, nil
+	least.tell(t)
 	e.mu.Unlock()
 	t.AddSplits(splits, noMore)
 }

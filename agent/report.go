@@ -14,7 +14,7 @@ func reportOf(t *task.Task) *ctlpb.TaskReport {
 	p := &ctlpb.TaskReport{
 		Id: ctl.PBExecution(r.ID), Watermark: r.Watermark,
 		BusyNs: int64(r.Busy), IdleNs: int64(r.Idle), BlockedNs: int64(r.Blocked),
-		InQueued: int32(r.InQueued), OutQueued: int32(r.OutQueued),
+		InQueued: int32(r.InQueued), OutQueued: int32(r.OutQueued), AlignMark: r.AlignMark,
 	}
 	for _, o := range r.Operators {
 		p.Operators = append(p.Operators, &ctlpb.OperatorReport{Node: int32(o.Node), Counters: o.Counters})
@@ -22,7 +22,7 @@ func reportOf(t *task.Task) *ctlpb.TaskReport {
 	for _, s := range r.Splits {
 		p.Splits = append(p.Splits, &ctlpb.SplitReport{
 			Id: []byte(s.ID), Position: s.Position, End: s.End, Trouble: cluster.Clip(s.Trouble, maxTrouble),
-			Paused: s.Paused, Records: s.Records, Bytes: s.Bytes, Fetches: s.Fetches, FetchNs: int64(s.FetchTime), Empty: s.EmptyPolls, Committed: s.Committed,
+			Paused: s.Paused, Records: s.Records, Bytes: s.Bytes, Fetches: s.Fetches, FetchNs: int64(s.FetchTime), Empty: s.EmptyPolls, Committed: s.Committed, PausedNs: int64(s.PausedFor),
 		})
 	}
 	for _, h := range r.Hops {

@@ -62,6 +62,7 @@ func (a *agent) deploy(ctx context.Context, d *ctlpb.Task) {
 		return
 	}
 	spec.Splits = e.unseen(spec.Splits)
+	e.align(a.least)
 	ctx, e.cancel = context.WithCancel(ctx)
 	a.add(e)
 	a.become(e, cluster.Deploying)
@@ -72,7 +73,8 @@ func (a *agent) deploy(ctx context.Context, d *ctlpb.Task) {
 			birth.opened()
 			a.events.put(taskRunning{e})
 		},
-		OnFirst: birth.first(),
+		OnFirst:    birth.first(),
+		OnHeldBack: func() { a.events.put(taskHeldBack{e}) },
 	}
 	a.wg.Go(func() {
 		end := taskEnded{e: e}

@@ -178,6 +178,9 @@ func (m *master) accept(e slotmgr.Accept) {
 		Attempt: m.cfg.Attempt, RejoinMs: m.cfg.Rejoin.Milliseconds(),
 	}}})
 	m.handTokens(a)
+	if groups := m.aligned.all(); groups != nil {
+		a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Alignment{Alignment: &ctlpb.Alignment{Groups: groups}}})
+	}
 	m.log.Info("an agent is there", "agent", id, "pid", a.pid)
 	if w, ok := m.cfg.Driver.(Witness); ok {
 		w.Joined(id)
@@ -212,6 +215,8 @@ func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 		s.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Ack{Ack: &ctlpb.HeartbeatAck{Seq: msg.Heartbeat.GetSeq()}}})
 	case *ctlpb.FromAgent_Task:
 		m.onTask(now, s.agent, msg.Task)
+	case *ctlpb.FromAgent_HeldBack:
+		m.onHeldBack(s.agent, msg.HeldBack)
 	case *ctlpb.FromAgent_Goodbye:
 		m.plane.SlotEvent(now, slotmgr.Left{Agent: s.agent, Reason: msg.Goodbye.GetReason()})
 		if w, ok := m.cfg.Driver.(Witness); ok {

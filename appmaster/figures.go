@@ -44,6 +44,9 @@ func (m *master) onReport(r *ctlpb.TaskReport) {
 	if id.Attempt < old.attempt {
 		return
 	}
+	if r.AlignMark != nil {
+		m.aligned.stands(id, r.GetAlignMark())
+	}
 	before := old.TaskReport
 	if id.Attempt > old.attempt {
 		before = nil

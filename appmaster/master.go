@@ -48,6 +48,7 @@ type master struct {
 	started  time.Time
 	marked   bool  // sources commit
 	mark     int64 // the last mark that agents know to be delivered
+	aligned  *alignment
 	warnings []Warning
 	lastLogs []string // of the agent whose loss ended the supply of agents
 	dirty    bool
@@ -114,6 +115,7 @@ func newMaster(cfg Config) (*master, error) {
 	}
 	m.states = []StateChange{{"created", m.started}}
 	m.marked = cfg.Job.Marked()
+	m.aligned = newAlignment(cfg.Job, cfg.Graph)
 	m.reports = make([][]report, len(cfg.Graph.Vertices))
 	for i := range cfg.Graph.Vertices {
 		v := &cfg.Graph.Vertices[i]
@@ -276,6 +278,7 @@ func (m *master) loop(ctx context.Context) {
 		}
 		if !m.leaving {
 			m.turn()
+			m.align(time.Now())
 		} else {
 			m.plane.Discard() // the machines' work is over
 		}
@@ -301,7 +304,7 @@ func (m *master) pause(now, until time.Time) time.Duration {
 		return 0
 	}
 	next := now.Add(refresh)
-	for _, t := range []time.Time{m.plane.Next(), until} {
+	for _, t := range []time.Time{m.plane.Next(), until, m.aligned.when()} {
 		if !t.IsZero() && t.Before(next) {
 			next = t
 		}

@@ -16,6 +16,9 @@ func Figures(s *Snapshot) []telemetry.Family {
 	for i := range s.Sources {
 		f.source(s, &s.Sources[i])
 	}
+	for i := range s.Alignment {
+		f.alignment(&s.Alignment[i])
+	}
 	for i := range s.Agents {
 		f.agent(&s.Agents[i])
 	}
@@ -158,8 +161,19 @@ func (f *figures) source(s *Snapshot, src *Source) {
 			f.add("heddle.split.committed", "", "Position that the outside world was last told", telemetry.Gauge, float64(p.Committed), labels...)
 		}
 		f.add("heddle.split.paused", "", "Whether the split waits for others, being ahead in event time", telemetry.Gauge, flag(p.Paused), labels...)
+		if p.PausedNs > 0 {
+			f.add("heddle.split.paused.time", "s", "Time that the split has waited for others, being ahead in event time", telemetry.Counter, seconds(p.PausedNs), labels...)
+		}
 		f.add("heddle.split.troubled", "", "Whether the split can't be read for now", telemetry.Gauge, flag(p.Trouble != ""), labels...)
 	}
+}
+
+func (f *figures) alignment(g *AlignmentGroup) {
+	group := label("heddle.alignment.group", g.Group)
+	if g.Mark != nil {
+		f.add("heddle.alignment.mark", "s", "Event time of the slowest source subtask of the group, in seconds since the Unix epoch", telemetry.Gauge, float64(*g.Mark)/1000, group)
+	}
+	f.add("heddle.alignment.waiting", "{split}", "Splits that wait for the slowest of the group", telemetry.Gauge, float64(g.Waiting), group)
 }
 
 func (f *figures) agent(a *Agent) {

@@ -43,6 +43,7 @@ func (m *master) publish(now time.Time) {
 	for _, src := range m.sources {
 		s.Sources = append(s.Sources, m.sourceView(src))
 	}
+	s.Alignment = m.alignmentView(s.Sources)
 	supply := m.plane.Slots.Supply()
 	s.Slots = SlotCounts{Needed: m.job0().Needs(), Total: supply.Slots, Free: supply.Free}
 	m.passMark()
@@ -263,6 +264,7 @@ func (m *master) sourceView(src *source) Source {
 			view := Split{ID: s.ID, Subtask: r, Position: -1, End: -1}
 			if p := at[s.ID]; p != nil {
 				view.Position, view.End, view.Trouble, view.Paused = p.GetPosition(), p.GetEnd(), p.GetTrouble(), p.GetPaused()
+				view.PausedNs = p.GetPausedNs()
 				view.Records, view.Bytes, view.Fetches, view.FetchNs = p.GetRecords(), p.GetBytes(), p.GetFetches(), p.GetFetchNs()
 				view.Empty, view.Committed = p.GetEmpty(), p.GetCommitted()
 			}

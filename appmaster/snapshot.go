@@ -36,6 +36,24 @@ type Snapshot struct {
 	States   []StateChange `json:"states,omitempty"`   // of the job, the latest, oldest first
 	Failures []Cause       `json:"failures,omitempty"` // of the job, the latest, oldest first
 	Process  Process       `json:"process"`            // the ApplicationMaster's own
+
+	Alignment []AlignmentGroup `json:"alignment,omitempty"`
+}
+
+// AlignmentGroup is a group of sources that wait for each other in event time.
+type AlignmentGroup struct {
+	Group   string          `json:"group"`
+	Sources []AlignedSource `json:"sources"`
+	Mark    *int64          `json:"mark,omitempty"`    // event time of the slowest, in milliseconds; absent: there is none to wait for, or it is not known
+	Slowest string          `json:"slowest,omitempty"` // vertex name and subtask
+	Waiting int             `json:"waiting"`           // splits that are too far ahead of it
+}
+
+// AlignedSource is a source of an AlignmentGroup.
+type AlignedSource struct {
+	Vertex     int    `json:"vertex"`
+	Name       string `json:"name"`
+	MaxDriftMs int64  `json:"max_drift_ms"` // how far a split may be ahead
 }
 
 // Containers count agents since this ApplicationMaster began.
@@ -231,10 +249,11 @@ type Source struct {
 type Split struct {
 	ID       string `json:"id"`
 	Subtask  int    `json:"subtask"`
-	Position int64  `json:"position"`          // next to be read; -1: unknown
-	End      int64  `json:"end"`               // where the input ends for now; -1: unknown
-	Trouble  string `json:"trouble,omitempty"` // why it can't be read for now
-	Paused   bool   `json:"paused,omitempty"`  // it is ahead of other splits, and waits for them
+	Position int64  `json:"position"`            // next to be read; -1: unknown
+	End      int64  `json:"end"`                 // where the input ends for now; -1: unknown
+	Trouble  string `json:"trouble,omitempty"`   // why it can't be read for now
+	Paused   bool   `json:"paused,omitempty"`    // it is ahead of other splits, and waits for them
+	PausedNs int64  `json:"paused_ns,omitempty"` // how long it has done so, in all
 
 	// Since its reader began, where that is measured.
 	Records   int64 `json:"records,omitempty"`

@@ -19,6 +19,7 @@ type Report struct {
 	InQueued  int                // items received and not yet consumed
 	OutQueued int                // segments emitted and not yet taken
 	Hops      []HopReport        // of followed records
+	AlignMark *int64             // of a source that waits for others: see flow.Aligned; nil: not known
 }
 
 // HopReport is how long one phase of the way through an edge took, for those records that were followed.
@@ -45,6 +46,9 @@ func (t *Task) Report() Report {
 	if t.source != nil {
 		if s := t.splits.Load(); s != nil {
 			r.Splits = *s
+		}
+		if mark, ok := t.AlignMark(); ok {
+			r.AlignMark = &mark
 		}
 		t.wantSplit.Store(true)
 		t.Wake()

@@ -78,6 +78,9 @@ func (o *operator) Substitute() any {
 	return o.task.env.Substitute(o.node, o.Subtask())
 }
 
+// HeldBack implements flow.Aligning.
+func (o *operator) HeldBack() func() { return o.task.env.OnHeldBack }
+
 // Wake implements flow.Runtime.
 func (o *operator) Wake() { o.task.Wake() }
 

@@ -117,6 +117,9 @@ func (t *Task) poll() (Status, error) {
 			}
 		}
 	}
+	if err := t.align(); err != nil {
+		return Ended, err
+	}
 	if t.follow != nil {
 		t.follow.polled = t.env.Clock()
 	}

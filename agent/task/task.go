@@ -49,6 +49,9 @@ type Env struct {
 	Substitute func(node *flow.Node, subtask int) any
 	// OnRunning is called by the task's goroutine when all operators are open. It may be nil.
 	OnRunning func()
+	// OnHeldBack is called by the task's goroutine when its source waits to hear how far others are: see AlignMark and Align. nil: nobody tells, and
+	// sources don't wait for each other.
+	OnHeldBack func()
 	// OnFirst is called by the task's goroutine, once, when it has read the first records. It may be nil.
 	OnFirst func()
 }
@@ -73,6 +76,7 @@ type Task struct {
 	ports        []*valve
 	source       flow.SourceDriver // nil unless the head is a source
 	told         uint64            // the last mark that the source knows to be delivered
+	aligned      int64             // what the source last heard of its group; flow.MinTime: nothing
 	openPorts    int               // ports that have not ended
 	openChannels int               // channels whose producer has not finished: after the end of its records, since it may still fail
 	nextInput    int               // where polling goes on
@@ -86,6 +90,7 @@ type Task struct {
 	watermark atomic.Int64 // of the input (of a source: of the output); read by all
 	cancelled atomic.Bool
 	delivered atomic.Uint64 // the last mark before which everything has left every sink
+	least     atomic.Int64  // how far the slowest subtask of its group is; flow.MinTime: not heard
 	goroutine atomic.Int64  // id of the goroutine, for Stack
 	wantSplit atomic.Bool   // somebody wants newer split states
 	splits    atomic.Pointer[[]flow.SplitStatus]
@@ -114,6 +119,8 @@ func New(spec Spec, env Env) (*Task, error) {
 	}
 	t.defaults()
 	t.watermark.Store(flow.MinTime)
+	t.least.Store(flow.MinTime)
+	t.aligned = flow.MinTime
 	returned := false
 	defer func() {
 		if !returned { // a factory ended the goroutine

@@ -58,13 +58,14 @@ type Node struct {
 	NoChain        bool   // never chain to the operators before it
 	NoChainNext    bool   // never chain the operators after it
 
-	In      []Edge  // all ports together; several edges on one port are a union
-	Outputs []Type  // record type of each output port: 0 is the main one, others are side outputs
-	Keyed   bool    // holds keyed state: its input must be partitioned by key
-	Source  Source  // nil unless the node is a source
-	Sink    bool    // has no outputs that anybody must consume
-	Sole    string  // what the node must be the only one of the job to write; "": nothing
-	New     Factory // instantiates the operator for one subtask
+	In      []Edge    // all ports together; several edges on one port are a union
+	Outputs []Type    // record type of each output port: 0 is the main one, others are side outputs
+	Keyed   bool      // holds keyed state: its input must be partitioned by key
+	Source  Source    // nil unless the node is a source
+	Align   Alignment // of a source: how its splits wait for others
+	Sink    bool      // has no outputs that anybody must consume
+	Sole    string    // what the node must be the only one of the job to write; "": nothing
+	New     Factory   // instantiates the operator for one subtask
 	// Check returns what only typed code can find wrong, such as state that can't be encoded; nil if there is nothing to check.
 	// The compiler calls it.
 	Check func() error

@@ -79,6 +79,8 @@ type SplitStatus struct {
 	Trouble string
 	Paused  bool // it is ahead of other splits, and waits for them
 
+	PausedFor time.Duration // how long it has waited for them, in all
+
 	// What was read since the reader began, where it measures that.
 	Records    int64
 	Bytes      int64         // as they came from outside
@@ -92,6 +94,18 @@ type SplitStatus struct {
 // The task's goroutine calls it.
 type Pauser interface {
 	Pause(split string, on bool)
+}
+
+// pauserOf returns what can leave the splits of a reader alone, or nil. A decorator can if what it decorates does.
+func pauserOf(r any) Pauser {
+	p, ok := r.(Pauser)
+	if u, wraps := r.(unwrapped); ok && wraps {
+		_, ok = u.Unwrap().(Pauser)
+	}
+	if !ok {
+		return nil
+	}
+	return p
 }
 
 // Reader reads splits into typed batches. Connectors implement it (as heddle.Reader).

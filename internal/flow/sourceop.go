@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 )
 
 // NewSource makes the factory of a source operator. w, p and s are read when an instance is made, so that they may be set after the node is.
@@ -39,10 +40,20 @@ type sourceOp[T any] struct {
 	ended  bool
 	below  error // what an operator after this one failed by: not the reader's error, though it comes back through it
 
-	marker  marker
-	pauser  Pauser // nil: splits don't wait for each other
-	alignAt int64  // when to look next whether they must
-	waiting bool   // some do
+	marker   marker
+	aligns   bool   // splits may have to wait for others
+	pauser   Pauser // nil: they can only wait all together
+	alignAt  int64  // when to look next whether they must
+	waiting  bool   // some do
+	held     bool   // all do, and the reader is not polled
+	resumed  bool   // some do not any more, and the reader was not polled since
+	heldBack func() // says that the subtask waits for what others will say
+	prompted int64  // where it stood when it last said so
+	heldMs   *Counter
+
+	// Read by all.
+	mark   atomic.Int64 // see AlignMark
+	marked atomic.Bool
 
 	marksAt, readerAt int64 // when watermarks and the reader want a timer
 }
@@ -75,15 +86,31 @@ func (o *sourceOp[T]) Open(ctx context.Context) error {
 	}
 	o.reader = r
 	o.marker = newMarker(o.node, innermost(r), o.rt.Now())
-	if p, ok := r.(Pauser); ok && o.marks.Enabled() && o.marks.MaxDrift > 0 {
-		o.pauser = p
-	}
+	o.openAlignment(r)
 	if s, ok := r.(Steered); ok && substitute {
 		o.splits.eager = true
 		s.Steer(o.steer)
 	}
 	return nil
 }
+
+// openAlignment finds out whether, and how, splits wait for others.
+func (o *sourceOp[T]) openAlignment(r Reader[T]) {
+	if !o.marks.Enabled() || o.marks.MaxDrift <= 0 {
+		return
+	}
+	if a, ok := o.rt.(Aligning); ok && o.marks.Group != "" {
+		o.heldBack = a.HeldBack()
+		o.splits.grouped = o.heldBack != nil
+	}
+	o.pauser = pauserOf(r)
+	o.aligns = o.pauser != nil || o.splits.grouped
+	o.heldMs = o.rt.Counter(HeldBackTime)
+	o.prompted = MinTime
+}
+
+// HeldBackTime is the counter of a source for the milliseconds in which none of a subtask's splits was read since all were too far ahead of others.
+const HeldBackTime = "held back ms"
 
 // Close implements Operator.
 func (o *sourceOp[T]) Close() error {
@@ -116,7 +143,11 @@ func (o *sourceOp[T]) Splits() []SplitStatus {
 	if o.reader == nil {
 		return nil
 	}
-	return o.reader.Splits()
+	list := o.reader.Splits()
+	if o.aligns {
+		list = o.aligned(list)
+	}
+	return list
 }
 
 // Poll implements SourceDriver.
@@ -124,6 +155,12 @@ func (o *sourceOp[T]) Poll() (SourceStatus, error) {
 	if o.ended {
 		return SourceEnd, nil
 	}
+	if o.held {
+		if err := o.advance(o.rt.Now()); err != nil || o.held {
+			return SourceWait, err
+		}
+	}
+	o.resumed = false
 	st, err := o.reader.Poll(o.emit)
 	if o.below != nil {
 		return st, o.below
@@ -136,6 +173,11 @@ func (o *sourceOp[T]) Poll() (SourceStatus, error) {
 	}
 	if st == SourceEnd {
 		o.ended = true
+		if o.splits.grouped {
+			o.mark.Store(MaxTime)
+			o.marked.Store(true)
+			o.heldBack() // others may wait for it
+		}
 		o.rt.SetTimer(MaxTime)
 		cs := []Control{{Kind: Watermark, Time: MaxTime}}
 		if o.marker.every > 0 {
@@ -143,7 +185,13 @@ func (o *sourceOp[T]) Poll() (SourceStatus, error) {
 		}
 		return st, o.tell(cs)
 	}
-	return st, o.advance(o.rt.Now())
+	if err := o.advance(o.rt.Now()); err != nil {
+		return st, err
+	}
+	if o.resumed {
+		st = SourceMore
+	}
+	return st, nil
 }
 
 // Timer implements Operator.
@@ -196,15 +244,11 @@ func (o *sourceOp[T]) push(split string, b Batch[T]) error {
 	return o.below
 }
 
-// alignInterval is how many milliseconds there are between looks at which splits are too far ahead.
-const alignInterval = 20
-
 // advance emits what is due of watermarks and idleness, and sets the timer for what will be.
 func (o *sourceOp[T]) advance(now int64) error {
 	cs, next := o.splits.advance(now)
-	if o.pauser != nil && now >= o.alignAt {
-		o.waiting = o.splits.drifts(now, o.pauser.Pause)
-		o.alignAt = now + alignInterval
+	if o.aligns && now >= o.alignAt {
+		o.align(now)
 	}
 	if o.waiting {
 		next = min(next, o.alignAt)

@@ -12,6 +12,14 @@ type splitMarks[T any] struct {
 	splits map[string]*splitMark[T]
 	active int // splits that are neither idle nor ended
 
+	// How they wait for each other, and for others: see align.go.
+	grouped  bool
+	others   int64            // how far the slowest of the group is; MinTime: not heard yet
+	looked   int64            // when splits were last looked at; MinTime: never
+	lapse    int64            // from the look before to that
+	heldBack bool             // every active split waits
+	past     map[string]int64 // how long splits that have ended had waited
+
 	eager    bool  // emit watermarks as soon as they rise, without regard to the interval
 	told     int64 // the last watermark emitted
 	toldAt   int64 // when, in processing time; MinTime: never
@@ -24,10 +32,13 @@ type splitMark[T any] struct {
 	seen int64        // processing time of the last record, or when the split was added
 	idle bool
 	wait bool // it is too far ahead, and not read
+
+	waited int64 // milliseconds, in all
 }
 
 func newSplitMarks[T any](w Watermarks[T]) splitMarks[T] {
-	return splitMarks[T]{marks: w, splits: map[string]*splitMark[T]{}, told: MinTime, toldAt: MinTime}
+	return splitMarks[T]{marks: w, splits: map[string]*splitMark[T]{}, told: MinTime, toldAt: MinTime,
+		others: MinTime, looked: MinTime}
 }
 
 // add makes a split take part, before anything of it is read.
@@ -48,6 +59,12 @@ func (m *splitMarks[T]) end(id string) {
 	if s := m.splits[id]; s != nil {
 		if !s.idle {
 			m.active--
+		}
+		if s.waited > 0 {
+			if m.past == nil {
+				m.past = map[string]int64{}
+			}
+			m.past[id] = s.waited
 		}
 		delete(m.splits, id)
 	}
@@ -145,36 +162,4 @@ func (m *splitMarks[T]) least(now int64) int64 {
 		}
 	}
 	return w
-}
-
-// drifts tells which splits have come too far ahead of the slowest to be read, and which not any more. Those of which no time is known,
-// are idle or have ended, take no part; a split goes on when it is well within what is allowed. It reports whether any waits.
-func (m *splitMarks[T]) drifts(now int64, tell func(split string, wait bool)) (waiting bool) {
-	limit := m.marks.MaxDrift.Milliseconds()
-	least := MaxTime
-	for _, s := range m.splits {
-		if w := s.gen.Watermark(now); !s.idle && w != MinTime {
-			least = min(least, w)
-		}
-	}
-	for id, s := range m.splits {
-		w := s.gen.Watermark(now)
-		switch {
-		case w == MinTime || s.wait && !ahead(w, least, limit-limit/4):
-			if s.wait {
-				s.wait = false
-				tell(id, false)
-			}
-		case !s.wait && ahead(w, least, limit):
-			s.wait = true
-			tell(id, true)
-		}
-		waiting = waiting || s.wait
-	}
-	return waiting
-}
-
-// ahead reports whether w > least + limit, without overflow.
-func ahead(w, least, limit int64) bool {
-	return w > least && uint64(w)-uint64(least) > uint64(limit)
 }

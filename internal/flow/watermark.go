@@ -20,6 +20,7 @@ type Watermarks[T any] struct {
 	Idle     time.Duration       // a split without records for so long holds nothing back; 0: it does for ever
 	Interval time.Duration       // the least processing time between watermarks; 0: WatermarkInterval
 	MaxDrift time.Duration       // how far a split's watermark may be ahead of the subtask's slowest before it is not read for a while; 0: any
+	Group    string              // sources whose subtasks all wait for each other so; "": only the splits of a subtask do
 }
 
 // WatermarkInterval is the default of Watermarks.Interval. A watermark sends every segment that is being filled, so more costs throughput.
@@ -34,6 +35,15 @@ func (w Watermarks[T]) WithInterval(d time.Duration) Watermarks[T] { w.Interval 
 // WithMaxDrift makes the splits of a subtask wait that are further than d of event time ahead of the slowest one, so that what
 // is held for their windows stays small. It has an effect where the source can leave a split alone, as Kafka's can.
 func (w Watermarks[T]) WithMaxDrift(d time.Duration) Watermarks[T] { w.MaxDrift = d; return w }
+
+// WithAlignment makes all subtasks of all sources of the job that name the same group wait for each other: no split is read further than
+// maxDrift of event time ahead of the slowest of them, so that what is held for windows and joins stays small. Splits that are idle, have ended or had no
+// record are not waited for. A source that can't leave a split alone waits as a whole. Readers hear of each other about once a second, and
+// at once where all wait.
+func (w Watermarks[T]) WithAlignment(group string, maxDrift time.Duration) Watermarks[T] {
+	w.Group, w.MaxDrift = group, maxDrift
+	return w
+}
 
 // Enabled reports whether the stream gets event times at all.
 func (w Watermarks[T]) Enabled() bool { return w.New != nil }

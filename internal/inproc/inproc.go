@@ -36,6 +36,7 @@ const segmentsPerChannel = 8
 type run struct {
 	cfg    Config
 	tasks  [][]*task.Task // by vertex and subtask
+	held   chan struct{}  // one slot: a source waits to hear how far others are
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
@@ -61,7 +62,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &run{cfg: cfg, cancel: cancel, splits: map[int][]flow.Split{}}
+	r := &run{cfg: cfg, cancel: cancel, held: make(chan struct{}, 1), splits: map[int][]flow.Split{}}
 	enums, err := r.enumerators(ctx)
 	if err != nil {
 		return err
@@ -132,7 +133,7 @@ func (r *run) build() error {
 			id := cluster.ExecutionID{Vertex: i, Subtask: sub}
 			inputs, outputs := task.Wire(r.cfg.Compiled, id, nil)
 			t, err := task.New(task.Spec{ID: id, Graph: r.cfg.Graph, Plan: r.cfg.Compiled, Inputs: inputs, Outputs: outputs},
-				task.Env{Exchange: exchange, Option: r.cfg.Options, Logger: r.cfg.Logger, FlushTimeout: r.cfg.FlushTimeout})
+				task.Env{Exchange: exchange, Option: r.cfg.Options, Logger: r.cfg.Logger, FlushTimeout: r.cfg.FlushTimeout, OnHeldBack: r.heldBack})
 			if err != nil {
 				r.tasks = append(r.tasks, subtasks)
 				r.abort(err)
@@ -244,6 +245,9 @@ func (r *run) watch(ctx context.Context, done <-chan struct{}) bool {
 		case <-tick.C:
 			r.progress()
 			r.passMark()
+			r.passAlignment()
+		case <-r.held:
+			r.passAlignment()
 		case <-over:
 			over = nil
 			late = time.After(r.cfg.StopGrace)

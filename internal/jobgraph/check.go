@@ -45,6 +45,9 @@ func (c *compilation) checkNodes() {
 			c.fail(node, "has no input and is not a source")
 		}
 		c.checkKeyed(node)
+		if node.Align.Group != "" && node.Align.MaxDrift <= 0 {
+			c.fail(node, "is in the alignment group %q, but says not how far it may be ahead of the slowest: give WithAlignment a duration above 0", node.Align.Group)
+		}
 		if other := writers[node.Sole]; other != nil {
 			c.fail(node, "writes %s, as %s does: they would overwrite each other's results; give each its own", node.Sole, describe(other))
 		} else if node.Sole != "" {

@@ -329,5 +329,5 @@ func (v *Vertex) add(node *flow.Node) {
 	}
 	v.Name += name
 	v.Nodes = append(v.Nodes, node.ID)
-	v.Operators = append(v.Operators, Operator{ID: node.ID, Kind: node.Kind, Name: name, UID: node.UID, Detail: node.Detail, Where: node.Where})
+	v.Operators = append(v.Operators, Operator{ID: node.ID, Kind: node.Kind, Name: name, UID: node.UID, Detail: node.Detail, Where: node.Where, Align: node.Align.String()})
 }

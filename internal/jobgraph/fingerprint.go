@@ -18,12 +18,13 @@ func (c *compilation) fingerprint(g *Graph) string {
 		Keyed, Source, Sink                        bool
 		Outputs                                    []string
 		In                                         []string
+		Align                                      string `json:",omitempty"`
 	}
 	ops := make([]operator, 0, len(c.src.Nodes))
 	for _, n := range c.src.Nodes {
 		op := operator{
 			Kind: n.Kind, Name: n.Name, UID: n.UID, Detail: n.Detail, Group: c.group[n.ID], CoLocation: n.CoLocation,
-			Parallelism: c.par[n.ID], Max: c.max[n.ID], Keyed: n.Keyed, Source: n.Source != nil, Sink: n.Sink,
+			Parallelism: c.par[n.ID], Max: c.max[n.ID], Keyed: n.Keyed, Source: n.Source != nil, Sink: n.Sink, Align: n.Align.String(),
 		}
 		for _, t := range n.Outputs {
 			op.Outputs = append(op.Outputs, t.Name())

@@ -42,6 +42,7 @@ type Operator struct {
 	UID    string `json:"uid,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Where  string `json:"where,omitempty"` // file:line in the job
+	Align  string `json:"align,omitempty"` // of a source: how far its splits may be ahead of others
 }
 
 // Edge moves records from one vertex to another through the exchange.

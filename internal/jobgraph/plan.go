@@ -91,6 +91,9 @@ func (o Operator) title() string {
 	if o.Detail != "" {
 		s += " (" + o.Detail + ")"
 	}
+	if o.Align != "" {
+		s += ", " + o.Align
+	}
 	return s
 }
 

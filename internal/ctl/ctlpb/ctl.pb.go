@@ -33,6 +33,7 @@ type FromAgent struct {
 	//	*FromAgent_Task
 	//	*FromAgent_Released
 	//	*FromAgent_Goodbye
+	//	*FromAgent_HeldBack
 	M             isFromAgent_M `protobuf_oneof:"m"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -120,6 +121,15 @@ func (x *FromAgent) GetGoodbye() *Goodbye {
 	return nil
 }
 
+func (x *FromAgent) GetHeldBack() *HeldBack {
+	if x != nil {
+		if x, ok := x.M.(*FromAgent_HeldBack); ok {
+			return x.HeldBack
+		}
+	}
+	return nil
+}
+
 type isFromAgent_M interface {
 	isFromAgent_M()
 }
@@ -144,6 +154,10 @@ type FromAgent_Goodbye struct {
 	Goodbye *Goodbye `protobuf:"bytes,5,opt,name=goodbye,proto3,oneof"` // the agent ends by itself; the last message
 }
 
+type FromAgent_HeldBack struct {
+	HeldBack *HeldBack `protobuf:"bytes,6,opt,name=held_back,json=heldBack,proto3,oneof"` // between heartbeats
+}
+
 func (*FromAgent_Register) isFromAgent_M() {}
 
 func (*FromAgent_Heartbeat) isFromAgent_M() {}
@@ -153,6 +167,8 @@ func (*FromAgent_Task) isFromAgent_M() {}
 func (*FromAgent_Released) isFromAgent_M() {}
 
 func (*FromAgent_Goodbye) isFromAgent_M() {}
+
+func (*FromAgent_HeldBack) isFromAgent_M() {}
 
 type FromMaster struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -166,6 +182,7 @@ type FromMaster struct {
 	//	*FromMaster_Ack
 	//	*FromMaster_Shutdown
 	//	*FromMaster_Delivered
+	//	*FromMaster_Alignment
 	//	*FromMaster_LogLevel
 	//	*FromMaster_Tokens
 	M             isFromMaster_M `protobuf_oneof:"m"`
@@ -282,6 +299,15 @@ func (x *FromMaster) GetDelivered() *Delivered {
 	return nil
 }
 
+func (x *FromMaster) GetAlignment() *Alignment {
+	if x != nil {
+		if x, ok := x.M.(*FromMaster_Alignment); ok {
+			return x.Alignment
+		}
+	}
+	return nil
+}
+
 func (x *FromMaster) GetLogLevel() *LogLevel {
 	if x != nil {
 		if x, ok := x.M.(*FromMaster_LogLevel); ok {
@@ -336,6 +362,10 @@ type FromMaster_Delivered struct {
 	Delivered *Delivered `protobuf:"bytes,10,opt,name=delivered,proto3,oneof"`
 }
 
+type FromMaster_Alignment struct {
+	Alignment *Alignment `protobuf:"bytes,11,opt,name=alignment,proto3,oneof"`
+}
+
 type FromMaster_LogLevel struct {
 	LogLevel *LogLevel `protobuf:"bytes,20,opt,name=log_level,json=logLevel,proto3,oneof"`
 }
@@ -359,6 +389,8 @@ func (*FromMaster_Ack) isFromMaster_M() {}
 func (*FromMaster_Shutdown) isFromMaster_M() {}
 
 func (*FromMaster_Delivered) isFromMaster_M() {}
+
+func (*FromMaster_Alignment) isFromMaster_M() {}
 
 func (*FromMaster_LogLevel) isFromMaster_M() {}
 
@@ -703,6 +735,156 @@ func (x *Delivered) GetMark() uint64 {
 	return 0
 }
 
+// Alignment says how far the slowest subtask of groups of sources is: see flow.Watermarks. What is not named stands.
+type Alignment struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Groups        []*GroupMark           `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Alignment) Reset() {
+	*x = Alignment{}
+	mi := &file_ctl_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Alignment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Alignment) ProtoMessage() {}
+
+func (x *Alignment) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Alignment.ProtoReflect.Descriptor instead.
+func (*Alignment) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Alignment) GetGroups() []*GroupMark {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+type GroupMark struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Least         int64                  `protobuf:"varint,2,opt,name=least,proto3" json:"least,omitempty"` // event time in milliseconds; max int64: there is none to wait for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupMark) Reset() {
+	*x = GroupMark{}
+	mi := &file_ctl_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupMark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupMark) ProtoMessage() {}
+
+func (x *GroupMark) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupMark.ProtoReflect.Descriptor instead.
+func (*GroupMark) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GroupMark) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *GroupMark) GetLeast() int64 {
+	if x != nil {
+		return x.Least
+	}
+	return 0
+}
+
+// HeldBack says where a subtask of a source stands that can't go on before it hears how far its group is.
+type HeldBack struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            *ExecutionID           `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Mark          int64                  `protobuf:"varint,2,opt,name=mark,proto3" json:"mark,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldBack) Reset() {
+	*x = HeldBack{}
+	mi := &file_ctl_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldBack) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldBack) ProtoMessage() {}
+
+func (x *HeldBack) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldBack.ProtoReflect.Descriptor instead.
+func (*HeldBack) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *HeldBack) GetId() *ExecutionID {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *HeldBack) GetMark() int64 {
+	if x != nil {
+		return x.Mark
+	}
+	return 0
+}
+
 // Fresh tokens for services outside, in the place of those that the agent started with. The agent says in its heartbeats which it has.
 type Tokens struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -714,7 +896,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_ctl_proto_msgTypes[6]
+	mi := &file_ctl_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +908,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[6]
+	mi := &file_ctl_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +921,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{6}
+	return file_ctl_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Tokens) GetVersion() uint64 {
@@ -765,7 +947,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_ctl_proto_msgTypes[7]
+	mi := &file_ctl_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +959,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[7]
+	mi := &file_ctl_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +972,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{7}
+	return file_ctl_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Refused) GetReason() string {
@@ -809,7 +991,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_ctl_proto_msgTypes[8]
+	mi := &file_ctl_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +1003,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[8]
+	mi := &file_ctl_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +1016,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{8}
+	return file_ctl_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -853,7 +1035,7 @@ type Shutdown struct {
 
 func (x *Shutdown) Reset() {
 	*x = Shutdown{}
-	mi := &file_ctl_proto_msgTypes[9]
+	mi := &file_ctl_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +1047,7 @@ func (x *Shutdown) String() string {
 func (*Shutdown) ProtoMessage() {}
 
 func (x *Shutdown) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[9]
+	mi := &file_ctl_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +1060,7 @@ func (x *Shutdown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shutdown.ProtoReflect.Descriptor instead.
 func (*Shutdown) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{9}
+	return file_ctl_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Shutdown) GetReason() string {
@@ -899,7 +1081,7 @@ type ExecutionID struct {
 
 func (x *ExecutionID) Reset() {
 	*x = ExecutionID{}
-	mi := &file_ctl_proto_msgTypes[10]
+	mi := &file_ctl_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +1093,7 @@ func (x *ExecutionID) String() string {
 func (*ExecutionID) ProtoMessage() {}
 
 func (x *ExecutionID) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[10]
+	mi := &file_ctl_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1106,7 @@ func (x *ExecutionID) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionID.ProtoReflect.Descriptor instead.
 func (*ExecutionID) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{10}
+	return file_ctl_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExecutionID) GetVertex() int32 {
@@ -960,7 +1142,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_ctl_proto_msgTypes[11]
+	mi := &file_ctl_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1154,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[11]
+	mi := &file_ctl_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1167,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{11}
+	return file_ctl_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Error) GetKind() int32 {
@@ -1030,7 +1212,7 @@ type TaskUpdate struct {
 
 func (x *TaskUpdate) Reset() {
 	*x = TaskUpdate{}
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1224,7 @@ func (x *TaskUpdate) String() string {
 func (*TaskUpdate) ProtoMessage() {}
 
 func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1237,7 @@ func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskUpdate.ProtoReflect.Descriptor instead.
 func (*TaskUpdate) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{12}
+	return file_ctl_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TaskUpdate) GetId() *ExecutionID {
@@ -1110,7 +1292,7 @@ type Deploy struct {
 
 func (x *Deploy) Reset() {
 	*x = Deploy{}
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1304,7 @@ func (x *Deploy) String() string {
 func (*Deploy) ProtoMessage() {}
 
 func (x *Deploy) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1317,7 @@ func (x *Deploy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deploy.ProtoReflect.Descriptor instead.
 func (*Deploy) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{13}
+	return file_ctl_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Deploy) GetTasks() []*Task {
@@ -1169,7 +1351,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1363,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1376,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{14}
+	return file_ctl_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Task) GetId() *ExecutionID {
@@ -1263,7 +1445,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1457,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1470,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{15}
+	return file_ctl_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Input) GetEdge() int32 {
@@ -1318,7 +1500,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1512,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1525,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{16}
+	return file_ctl_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Channel) GetPartition() string {
@@ -1392,7 +1574,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1586,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1599,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{17}
+	return file_ctl_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Output) GetEdge() int32 {
@@ -1451,7 +1633,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1645,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1658,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{18}
+	return file_ctl_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Cancel) GetIds() []*ExecutionID {
@@ -1504,7 +1686,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1698,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1711,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{19}
+	return file_ctl_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Split) GetId() []byte {
@@ -1557,7 +1739,7 @@ type Splits struct {
 
 func (x *Splits) Reset() {
 	*x = Splits{}
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1751,7 @@ func (x *Splits) String() string {
 func (*Splits) ProtoMessage() {}
 
 func (x *Splits) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1764,7 @@ func (x *Splits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Splits.ProtoReflect.Descriptor instead.
 func (*Splits) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{20}
+	return file_ctl_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Splits) GetId() *ExecutionID {
@@ -1615,7 +1797,7 @@ type PartitionsReleased struct {
 
 func (x *PartitionsReleased) Reset() {
 	*x = PartitionsReleased{}
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1809,7 @@ func (x *PartitionsReleased) String() string {
 func (*PartitionsReleased) ProtoMessage() {}
 
 func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1822,7 @@ func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionsReleased.ProtoReflect.Descriptor instead.
 func (*PartitionsReleased) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{21}
+	return file_ctl_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PartitionsReleased) GetPartitions() []string {
@@ -1662,7 +1844,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1856,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1869,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{22}
+	return file_ctl_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Heartbeat) GetSeq() uint64 {
@@ -1727,7 +1909,7 @@ type HeartbeatAck struct {
 
 func (x *HeartbeatAck) Reset() {
 	*x = HeartbeatAck{}
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +1921,7 @@ func (x *HeartbeatAck) String() string {
 func (*HeartbeatAck) ProtoMessage() {}
 
 func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +1934,7 @@ func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatAck.ProtoReflect.Descriptor instead.
 func (*HeartbeatAck) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{23}
+	return file_ctl_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HeartbeatAck) GetSeq() uint64 {
@@ -1771,16 +1953,17 @@ type TaskReport struct {
 	BlockedNs     int64                  `protobuf:"varint,5,opt,name=blocked_ns,json=blockedNs,proto3" json:"blocked_ns,omitempty"` // waiting for room in the output: back-pressured
 	Operators     []*OperatorReport      `protobuf:"bytes,6,rep,name=operators,proto3" json:"operators,omitempty"`
 	Splits        []*SplitReport         `protobuf:"bytes,7,rep,name=splits,proto3" json:"splits,omitempty"`
-	InQueued      int32                  `protobuf:"varint,8,opt,name=in_queued,json=inQueued,proto3" json:"in_queued,omitempty"`    // segments received and not yet consumed
-	OutQueued     int32                  `protobuf:"varint,9,opt,name=out_queued,json=outQueued,proto3" json:"out_queued,omitempty"` // segments emitted and not yet sent
-	Hops          []*HopReport           `protobuf:"bytes,20,rep,name=hops,proto3" json:"hops,omitempty"`                            // of records that were followed
+	InQueued      int32                  `protobuf:"varint,8,opt,name=in_queued,json=inQueued,proto3" json:"in_queued,omitempty"`           // segments received and not yet consumed
+	OutQueued     int32                  `protobuf:"varint,9,opt,name=out_queued,json=outQueued,proto3" json:"out_queued,omitempty"`        // segments emitted and not yet sent
+	Hops          []*HopReport           `protobuf:"bytes,20,rep,name=hops,proto3" json:"hops,omitempty"`                                   // of records that were followed
+	AlignMark     *int64                 `protobuf:"varint,21,opt,name=align_mark,json=alignMark,proto3,oneof" json:"align_mark,omitempty"` // of a source that waits for others: where its slowest split is; max int64: nobody need wait for it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskReport) Reset() {
 	*x = TaskReport{}
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +1975,7 @@ func (x *TaskReport) String() string {
 func (*TaskReport) ProtoMessage() {}
 
 func (x *TaskReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +1988,7 @@ func (x *TaskReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskReport.ProtoReflect.Descriptor instead.
 func (*TaskReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{24}
+	return file_ctl_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TaskReport) GetId() *ExecutionID {
@@ -1878,6 +2061,13 @@ func (x *TaskReport) GetHops() []*HopReport {
 	return nil
 }
 
+func (x *TaskReport) GetAlignMark() int64 {
+	if x != nil && x.AlignMark != nil {
+		return *x.AlignMark
+	}
+	return 0
+}
+
 // HopReport is how long one phase of the way through an edge took, for the records that were followed.
 type HopReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1891,7 +2081,7 @@ type HopReport struct {
 
 func (x *HopReport) Reset() {
 	*x = HopReport{}
-	mi := &file_ctl_proto_msgTypes[25]
+	mi := &file_ctl_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1903,7 +2093,7 @@ func (x *HopReport) String() string {
 func (*HopReport) ProtoMessage() {}
 
 func (x *HopReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[25]
+	mi := &file_ctl_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1916,7 +2106,7 @@ func (x *HopReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HopReport.ProtoReflect.Descriptor instead.
 func (*HopReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{25}
+	return file_ctl_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HopReport) GetEdge() int32 {
@@ -1957,7 +2147,7 @@ type OperatorReport struct {
 
 func (x *OperatorReport) Reset() {
 	*x = OperatorReport{}
-	mi := &file_ctl_proto_msgTypes[26]
+	mi := &file_ctl_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2159,7 @@ func (x *OperatorReport) String() string {
 func (*OperatorReport) ProtoMessage() {}
 
 func (x *OperatorReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[26]
+	mi := &file_ctl_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2172,7 @@ func (x *OperatorReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorReport.ProtoReflect.Descriptor instead.
 func (*OperatorReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{26}
+	return file_ctl_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *OperatorReport) GetNode() int32 {
@@ -2004,21 +2194,22 @@ type SplitReport struct {
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Position      int64                  `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
 	End           int64                  `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
-	Trouble       string                 `protobuf:"bytes,4,opt,name=trouble,proto3" json:"trouble,omitempty"`                  // why it can't be read for now; "" if all is well
-	Paused        bool                   `protobuf:"varint,10,opt,name=paused,proto3" json:"paused,omitempty"`                  // it is ahead of other splits, and waits for them
-	Records       int64                  `protobuf:"varint,11,opt,name=records,proto3" json:"records,omitempty"`                // read since the reader began
-	Bytes         int64                  `protobuf:"varint,12,opt,name=bytes,proto3" json:"bytes,omitempty"`                    // as they came from outside
-	Fetches       int64                  `protobuf:"varint,13,opt,name=fetches,proto3" json:"fetches,omitempty"`                // answers that brought something
-	FetchNs       int64                  `protobuf:"varint,14,opt,name=fetch_ns,json=fetchNs,proto3" json:"fetch_ns,omitempty"` // from request to answer, of those, in all
-	Empty         int64                  `protobuf:"varint,15,opt,name=empty,proto3" json:"empty,omitempty"`                    // answers that brought nothing
-	Committed     int64                  `protobuf:"varint,16,opt,name=committed,proto3" json:"committed,omitempty"`            // the position that the outside world was last told; 0: none
+	Trouble       string                 `protobuf:"bytes,4,opt,name=trouble,proto3" json:"trouble,omitempty"`                     // why it can't be read for now; "" if all is well
+	Paused        bool                   `protobuf:"varint,10,opt,name=paused,proto3" json:"paused,omitempty"`                     // it is ahead of other splits, and waits for them
+	Records       int64                  `protobuf:"varint,11,opt,name=records,proto3" json:"records,omitempty"`                   // read since the reader began
+	Bytes         int64                  `protobuf:"varint,12,opt,name=bytes,proto3" json:"bytes,omitempty"`                       // as they came from outside
+	Fetches       int64                  `protobuf:"varint,13,opt,name=fetches,proto3" json:"fetches,omitempty"`                   // answers that brought something
+	FetchNs       int64                  `protobuf:"varint,14,opt,name=fetch_ns,json=fetchNs,proto3" json:"fetch_ns,omitempty"`    // from request to answer, of those, in all
+	Empty         int64                  `protobuf:"varint,15,opt,name=empty,proto3" json:"empty,omitempty"`                       // answers that brought nothing
+	Committed     int64                  `protobuf:"varint,16,opt,name=committed,proto3" json:"committed,omitempty"`               // the position that the outside world was last told; 0: none
+	PausedNs      int64                  `protobuf:"varint,17,opt,name=paused_ns,json=pausedNs,proto3" json:"paused_ns,omitempty"` // how long it has waited for others, in all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SplitReport) Reset() {
 	*x = SplitReport{}
-	mi := &file_ctl_proto_msgTypes[27]
+	mi := &file_ctl_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2030,7 +2221,7 @@ func (x *SplitReport) String() string {
 func (*SplitReport) ProtoMessage() {}
 
 func (x *SplitReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[27]
+	mi := &file_ctl_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2043,7 +2234,7 @@ func (x *SplitReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitReport.ProtoReflect.Descriptor instead.
 func (*SplitReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{27}
+	return file_ctl_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SplitReport) GetId() []byte {
@@ -2123,6 +2314,13 @@ func (x *SplitReport) GetCommitted() int64 {
 	return 0
 }
 
+func (x *SplitReport) GetPausedNs() int64 {
+	if x != nil {
+		return x.PausedNs
+	}
+	return 0
+}
+
 type AgentStats struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Rss              int64                  `protobuf:"varint,1,opt,name=rss,proto3" json:"rss,omitempty"`   // bytes
@@ -2155,7 +2353,7 @@ type AgentStats struct {
 
 func (x *AgentStats) Reset() {
 	*x = AgentStats{}
-	mi := &file_ctl_proto_msgTypes[28]
+	mi := &file_ctl_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2365,7 @@ func (x *AgentStats) String() string {
 func (*AgentStats) ProtoMessage() {}
 
 func (x *AgentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[28]
+	mi := &file_ctl_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2378,7 @@ func (x *AgentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentStats.ProtoReflect.Descriptor instead.
 func (*AgentStats) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{28}
+	return file_ctl_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AgentStats) GetRss() int64 {
@@ -2356,14 +2554,15 @@ var File_ctl_proto protoreflect.FileDescriptor
 const file_ctl_proto_rawDesc = "" +
 	"\n" +
 	"\tctl.proto\x12\n" +
-	"heddle.ctl\"\x98\x02\n" +
+	"heddle.ctl\"\xcd\x02\n" +
 	"\tFromAgent\x122\n" +
 	"\bregister\x18\x01 \x01(\v2\x14.heddle.ctl.RegisterH\x00R\bregister\x125\n" +
 	"\theartbeat\x18\x02 \x01(\v2\x15.heddle.ctl.HeartbeatH\x00R\theartbeat\x12,\n" +
 	"\x04task\x18\x03 \x01(\v2\x16.heddle.ctl.TaskUpdateH\x00R\x04task\x12<\n" +
 	"\breleased\x18\x04 \x01(\v2\x1e.heddle.ctl.PartitionsReleasedH\x00R\breleased\x12/\n" +
-	"\agoodbye\x18\x05 \x01(\v2\x13.heddle.ctl.GoodbyeH\x00R\agoodbyeB\x03\n" +
-	"\x01m\"\x82\x04\n" +
+	"\agoodbye\x18\x05 \x01(\v2\x13.heddle.ctl.GoodbyeH\x00R\agoodbye\x123\n" +
+	"\theld_back\x18\x06 \x01(\v2\x14.heddle.ctl.HeldBackH\x00R\bheldBackB\x03\n" +
+	"\x01m\"\xb9\x04\n" +
 	"\n" +
 	"FromMaster\x128\n" +
 	"\n" +
@@ -2376,7 +2575,8 @@ const file_ctl_proto_rawDesc = "" +
 	"\x03ack\x18\x06 \x01(\v2\x18.heddle.ctl.HeartbeatAckH\x00R\x03ack\x122\n" +
 	"\bshutdown\x18\a \x01(\v2\x14.heddle.ctl.ShutdownH\x00R\bshutdown\x125\n" +
 	"\tdelivered\x18\n" +
-	" \x01(\v2\x15.heddle.ctl.DeliveredH\x00R\tdelivered\x123\n" +
+	" \x01(\v2\x15.heddle.ctl.DeliveredH\x00R\tdelivered\x125\n" +
+	"\talignment\x18\v \x01(\v2\x15.heddle.ctl.AlignmentH\x00R\talignment\x123\n" +
 	"\tlog_level\x18\x14 \x01(\v2\x14.heddle.ctl.LogLevelH\x00R\blogLevel\x12,\n" +
 	"\x06tokens\x18( \x01(\v2\x12.heddle.ctl.TokensH\x00R\x06tokensB\x03\n" +
 	"\x01m\"\x8f\x04\n" +
@@ -2414,7 +2614,15 @@ const file_ctl_proto_rawDesc = "" +
 	"\x05level\x18\x02 \x01(\tR\x05level\x12\x15\n" +
 	"\x06for_ms\x18\x03 \x01(\x03R\x05forMs\"\x1f\n" +
 	"\tDelivered\x12\x12\n" +
-	"\x04mark\x18\x01 \x01(\x04R\x04mark\"D\n" +
+	"\x04mark\x18\x01 \x01(\x04R\x04mark\":\n" +
+	"\tAlignment\x12-\n" +
+	"\x06groups\x18\x01 \x03(\v2\x15.heddle.ctl.GroupMarkR\x06groups\"7\n" +
+	"\tGroupMark\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x14\n" +
+	"\x05least\x18\x02 \x01(\x03R\x05least\"G\n" +
+	"\bHeldBack\x12'\n" +
+	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12\x12\n" +
+	"\x04mark\x18\x02 \x01(\x03R\x04mark\"D\n" +
 	"\x06Tokens\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12 \n" +
 	"\vcredentials\x18\x02 \x01(\fR\vcredentials\"!\n" +
@@ -2491,7 +2699,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\x05agent\x18\x03 \x01(\v2\x16.heddle.ctl.AgentStatsR\x05agent\x12\x16\n" +
 	"\x06tokens\x18( \x01(\x04R\x06tokens\" \n" +
 	"\fHeartbeatAck\x12\x10\n" +
-	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xf6\x02\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xa9\x03\n" +
 	"\n" +
 	"TaskReport\x12'\n" +
 	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12\x1c\n" +
@@ -2505,7 +2713,10 @@ const file_ctl_proto_rawDesc = "" +
 	"\tin_queued\x18\b \x01(\x05R\binQueued\x12\x1d\n" +
 	"\n" +
 	"out_queued\x18\t \x01(\x05R\toutQueued\x12)\n" +
-	"\x04hops\x18\x14 \x03(\v2\x15.heddle.ctl.HopReportR\x04hops\"d\n" +
+	"\x04hops\x18\x14 \x03(\v2\x15.heddle.ctl.HopReportR\x04hops\x12\"\n" +
+	"\n" +
+	"align_mark\x18\x15 \x01(\x03H\x00R\talignMark\x88\x01\x01B\r\n" +
+	"\v_align_mark\"d\n" +
 	"\tHopReport\x12\x12\n" +
 	"\x04edge\x18\x01 \x01(\x05R\x04edge\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\x05R\x05phase\x12\x16\n" +
@@ -2516,7 +2727,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\bcounters\x18\x02 \x03(\v2(.heddle.ctl.OperatorReport.CountersEntryR\bcounters\x1a;\n" +
 	"\rCountersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x96\x02\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb3\x02\n" +
 	"\vSplitReport\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x10\n" +
@@ -2529,7 +2740,8 @@ const file_ctl_proto_rawDesc = "" +
 	"\afetches\x18\r \x01(\x03R\afetches\x12\x19\n" +
 	"\bfetch_ns\x18\x0e \x01(\x03R\afetchNs\x12\x14\n" +
 	"\x05empty\x18\x0f \x01(\x03R\x05empty\x12\x1c\n" +
-	"\tcommitted\x18\x10 \x01(\x03R\tcommitted\"\xb4\x06\n" +
+	"\tcommitted\x18\x10 \x01(\x03R\tcommitted\x12\x1b\n" +
+	"\tpaused_ns\x18\x11 \x01(\x03R\bpausedNs\"\xb4\x06\n" +
 	"\n" +
 	"AgentStats\x12\x10\n" +
 	"\x03rss\x18\x01 \x01(\x03R\x03rss\x12\x12\n" +
@@ -2575,7 +2787,7 @@ func file_ctl_proto_rawDescGZIP() []byte {
 	return file_ctl_proto_rawDescData
 }
 
-var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_ctl_proto_goTypes = []any{
 	(*FromAgent)(nil),          // 0: heddle.ctl.FromAgent
 	(*FromMaster)(nil),         // 1: heddle.ctl.FromMaster
@@ -2583,76 +2795,83 @@ var file_ctl_proto_goTypes = []any{
 	(*Registered)(nil),         // 3: heddle.ctl.Registered
 	(*LogLevel)(nil),           // 4: heddle.ctl.LogLevel
 	(*Delivered)(nil),          // 5: heddle.ctl.Delivered
-	(*Tokens)(nil),             // 6: heddle.ctl.Tokens
-	(*Refused)(nil),            // 7: heddle.ctl.Refused
-	(*Goodbye)(nil),            // 8: heddle.ctl.Goodbye
-	(*Shutdown)(nil),           // 9: heddle.ctl.Shutdown
-	(*ExecutionID)(nil),        // 10: heddle.ctl.ExecutionID
-	(*Error)(nil),              // 11: heddle.ctl.Error
-	(*TaskUpdate)(nil),         // 12: heddle.ctl.TaskUpdate
-	(*Deploy)(nil),             // 13: heddle.ctl.Deploy
-	(*Task)(nil),               // 14: heddle.ctl.Task
-	(*Input)(nil),              // 15: heddle.ctl.Input
-	(*Channel)(nil),            // 16: heddle.ctl.Channel
-	(*Output)(nil),             // 17: heddle.ctl.Output
-	(*Cancel)(nil),             // 18: heddle.ctl.Cancel
-	(*Split)(nil),              // 19: heddle.ctl.Split
-	(*Splits)(nil),             // 20: heddle.ctl.Splits
-	(*PartitionsReleased)(nil), // 21: heddle.ctl.PartitionsReleased
-	(*Heartbeat)(nil),          // 22: heddle.ctl.Heartbeat
-	(*HeartbeatAck)(nil),       // 23: heddle.ctl.HeartbeatAck
-	(*TaskReport)(nil),         // 24: heddle.ctl.TaskReport
-	(*HopReport)(nil),          // 25: heddle.ctl.HopReport
-	(*OperatorReport)(nil),     // 26: heddle.ctl.OperatorReport
-	(*SplitReport)(nil),        // 27: heddle.ctl.SplitReport
-	(*AgentStats)(nil),         // 28: heddle.ctl.AgentStats
-	nil,                        // 29: heddle.ctl.Register.CustomEntry
-	nil,                        // 30: heddle.ctl.OperatorReport.CountersEntry
+	(*Alignment)(nil),          // 6: heddle.ctl.Alignment
+	(*GroupMark)(nil),          // 7: heddle.ctl.GroupMark
+	(*HeldBack)(nil),           // 8: heddle.ctl.HeldBack
+	(*Tokens)(nil),             // 9: heddle.ctl.Tokens
+	(*Refused)(nil),            // 10: heddle.ctl.Refused
+	(*Goodbye)(nil),            // 11: heddle.ctl.Goodbye
+	(*Shutdown)(nil),           // 12: heddle.ctl.Shutdown
+	(*ExecutionID)(nil),        // 13: heddle.ctl.ExecutionID
+	(*Error)(nil),              // 14: heddle.ctl.Error
+	(*TaskUpdate)(nil),         // 15: heddle.ctl.TaskUpdate
+	(*Deploy)(nil),             // 16: heddle.ctl.Deploy
+	(*Task)(nil),               // 17: heddle.ctl.Task
+	(*Input)(nil),              // 18: heddle.ctl.Input
+	(*Channel)(nil),            // 19: heddle.ctl.Channel
+	(*Output)(nil),             // 20: heddle.ctl.Output
+	(*Cancel)(nil),             // 21: heddle.ctl.Cancel
+	(*Split)(nil),              // 22: heddle.ctl.Split
+	(*Splits)(nil),             // 23: heddle.ctl.Splits
+	(*PartitionsReleased)(nil), // 24: heddle.ctl.PartitionsReleased
+	(*Heartbeat)(nil),          // 25: heddle.ctl.Heartbeat
+	(*HeartbeatAck)(nil),       // 26: heddle.ctl.HeartbeatAck
+	(*TaskReport)(nil),         // 27: heddle.ctl.TaskReport
+	(*HopReport)(nil),          // 28: heddle.ctl.HopReport
+	(*OperatorReport)(nil),     // 29: heddle.ctl.OperatorReport
+	(*SplitReport)(nil),        // 30: heddle.ctl.SplitReport
+	(*AgentStats)(nil),         // 31: heddle.ctl.AgentStats
+	nil,                        // 32: heddle.ctl.Register.CustomEntry
+	nil,                        // 33: heddle.ctl.OperatorReport.CountersEntry
 }
 var file_ctl_proto_depIdxs = []int32{
 	2,  // 0: heddle.ctl.FromAgent.register:type_name -> heddle.ctl.Register
-	22, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
-	12, // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
-	21, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
-	8,  // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
-	3,  // 5: heddle.ctl.FromMaster.registered:type_name -> heddle.ctl.Registered
-	7,  // 6: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
-	13, // 7: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
-	18, // 8: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
-	20, // 9: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
-	23, // 10: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
-	9,  // 11: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
-	5,  // 12: heddle.ctl.FromMaster.delivered:type_name -> heddle.ctl.Delivered
-	4,  // 13: heddle.ctl.FromMaster.log_level:type_name -> heddle.ctl.LogLevel
-	6,  // 14: heddle.ctl.FromMaster.tokens:type_name -> heddle.ctl.Tokens
-	12, // 15: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
-	29, // 16: heddle.ctl.Register.custom:type_name -> heddle.ctl.Register.CustomEntry
-	10, // 17: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
-	11, // 18: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
-	24, // 19: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
-	14, // 20: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
-	10, // 21: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
-	15, // 22: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
-	17, // 23: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
-	19, // 24: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
-	16, // 25: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
-	10, // 26: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
-	10, // 27: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
-	19, // 28: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
-	24, // 29: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
-	28, // 30: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
-	10, // 31: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
-	26, // 32: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
-	27, // 33: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
-	25, // 34: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
-	30, // 35: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
-	0,  // 36: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
-	1,  // 37: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
-	37, // [37:38] is the sub-list for method output_type
-	36, // [36:37] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	25, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
+	15, // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
+	24, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
+	11, // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
+	8,  // 5: heddle.ctl.FromAgent.held_back:type_name -> heddle.ctl.HeldBack
+	3,  // 6: heddle.ctl.FromMaster.registered:type_name -> heddle.ctl.Registered
+	10, // 7: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
+	16, // 8: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
+	21, // 9: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
+	23, // 10: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
+	26, // 11: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
+	12, // 12: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
+	5,  // 13: heddle.ctl.FromMaster.delivered:type_name -> heddle.ctl.Delivered
+	6,  // 14: heddle.ctl.FromMaster.alignment:type_name -> heddle.ctl.Alignment
+	4,  // 15: heddle.ctl.FromMaster.log_level:type_name -> heddle.ctl.LogLevel
+	9,  // 16: heddle.ctl.FromMaster.tokens:type_name -> heddle.ctl.Tokens
+	15, // 17: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
+	32, // 18: heddle.ctl.Register.custom:type_name -> heddle.ctl.Register.CustomEntry
+	7,  // 19: heddle.ctl.Alignment.groups:type_name -> heddle.ctl.GroupMark
+	13, // 20: heddle.ctl.HeldBack.id:type_name -> heddle.ctl.ExecutionID
+	13, // 21: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
+	14, // 22: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
+	27, // 23: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
+	17, // 24: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
+	13, // 25: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
+	18, // 26: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
+	20, // 27: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
+	22, // 28: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
+	19, // 29: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
+	13, // 30: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
+	13, // 31: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
+	22, // 32: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
+	27, // 33: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
+	31, // 34: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
+	13, // 35: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
+	29, // 36: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
+	30, // 37: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
+	28, // 38: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
+	33, // 39: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
+	0,  // 40: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
+	1,  // 41: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
+	41, // [41:42] is the sub-list for method output_type
+	40, // [40:41] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_ctl_proto_init() }
@@ -2666,6 +2885,7 @@ func file_ctl_proto_init() {
 		(*FromAgent_Task)(nil),
 		(*FromAgent_Released)(nil),
 		(*FromAgent_Goodbye)(nil),
+		(*FromAgent_HeldBack)(nil),
 	}
 	file_ctl_proto_msgTypes[1].OneofWrappers = []any{
 		(*FromMaster_Registered)(nil),
@@ -2676,16 +2896,18 @@ func file_ctl_proto_init() {
 		(*FromMaster_Ack)(nil),
 		(*FromMaster_Shutdown)(nil),
 		(*FromMaster_Delivered)(nil),
+		(*FromMaster_Alignment)(nil),
 		(*FromMaster_LogLevel)(nil),
 		(*FromMaster_Tokens)(nil),
 	}
+	file_ctl_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ctl_proto_rawDesc), len(file_ctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
