@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/heddle-stream/heddle/internal/hadoop/ssl"
 )
 
 // Mode is how the ResourceManager is spoken to.
@@ -169,6 +171,9 @@ func both(rest, rpc error) error {
 
 // refusal says why REST can't be used, if that is what an error means; "" if it is an answer to the question.
 func refusal(err error) string {
+	if te, ok := errors.AsType[*ssl.Error](err); ok {
+		return "its web service can't be used: " + te.Error()
+	}
 	if _, ok := errors.AsType[*UnreachableError](err); ok {
 		return "its web service can't be reached"
 	}

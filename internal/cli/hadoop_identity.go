@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
 	"github.com/heddle-stream/heddle/internal/hadoop/identity"
 	"github.com/heddle-stream/heddle/internal/hadoop/krb"
+	"github.com/heddle-stream/heddle/internal/hadoop/ssl"
 )
 
 // lookup is the environment as Hadoop's packages ask for it.
@@ -56,6 +57,9 @@ func (h *hadoop) credentials(ctx context.Context, c *conf.Config) (token.Credent
 	if err != nil {
 		return creds, hdfsError(err)
 	}
+	if creds.Secrets, err = h.trust(); err != nil {
+		return creds, precondition(err)
+	}
 	keytab := strings.TrimPrefix(c.Text("kerberos.keytab"), "FILE:")
 	if keytab == "" || h.id.Login() == nil {
 		return creds, nil
@@ -67,6 +71,27 @@ func (h *hadoop) credentials(ctx context.Context, c *conf.Config) (token.Credent
 	secret, err := json.Marshal(kerberosLogin{Principal: h.id.Login().Principal().String(), Keytab: data, Conf: h.id.Login().Conf().Text()})
 	creds.Secrets = append(creds.Secrets, token.Secret{Name: kerberosSecret, Value: secret})
 	return creds, err
+}
+
+// tlsSecret is the name of what the application trusts, in its containers' credentials: the hosts of a cluster need not have the stores of this one.
+const tlsSecret = "heddle.tls"
+
+// trust is whom to trust, on a cluster whose web services speak TLS.
+func (h *hadoop) trust() ([]token.Secret, error) {
+	yarn, err := h.conf.YARNOverHTTPS()
+	if err != nil {
+		return nil, err
+	}
+	files, err := h.conf.HDFSOverHTTPS()
+	if err != nil || !yarn && !files {
+		return nil, err
+	}
+	settings, err := h.id.TLS()
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(settings)
+	return []token.Secret{{Name: tlsSecret, Value: data}}, err
 }
 
 // fileSystems are those that the application needs tokens for: the default one, that of the staging folder, and those that an option names.
@@ -95,6 +120,12 @@ func (h *hadoop) fileSystems(c *conf.Config) ([]hconf.FileSystem, error) {
 func containerIdentity(c *hconf.Conf, user string, creds token.Credentials) (*identity.Identity, error) {
 	mine := token.Credentials{Tokens: creds.Without(token.KindAMRM).Tokens} // what others get of it shall hold no secret
 	cfg := identity.Config{Conf: c, User: user, Credentials: &mine, Env: func(string) (string, bool) { return "", false }}
+	if data := creds.Secret(tlsSecret); data != nil {
+		cfg.TLS = &ssl.Settings{}
+		if err := json.Unmarshal(data, cfg.TLS); err != nil {
+			return nil, fmt.Errorf("cannot read the certificates that came along: %w", err)
+		}
+	}
 	if data := creds.Secret(kerberosSecret); data != nil {
 		var k kerberosLogin
 		if err := json.Unmarshal(data, &k); err != nil {

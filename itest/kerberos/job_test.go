@@ -87,30 +87,7 @@ func (x *cluster) testJob(t *testing.T) {
 				t.Fatalf("%v\n%s\n%s", err, out, x.logs())
 			}
 			t.Logf("ran in %v", time.Since(start).Round(100*time.Millisecond))
-			counts := map[string]int{}
-			files, err := f.List("/user/alice/out-" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, file := range files {
-				data, err := f.ReadFile(file.Path, 1<<20)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for line := range bytes.Lines(data) {
-					var r struct {
-						Word  string
-						Count int
-					}
-					if err := json.Unmarshal(line, &r); err != nil {
-						t.Errorf("%s: %v", line, err)
-					}
-					counts[r.Word] += r.Count
-				}
-			}
-			if fmt.Sprint(counts) != "map[be:10000 not:5000 or:5000 to:10000]" {
-				t.Errorf("the counts are %v\n%s", counts, out)
-			}
+			x.checkCounts(t, "/user/alice/out-"+name, out)
 		})
 	}
 	t.Run("nobody", func(t *testing.T) {
@@ -121,4 +98,34 @@ func (x *cluster) testJob(t *testing.T) {
 			t.Errorf("without a ticket: %v\n%s", err, out)
 		}
 	})
+}
+
+// checkCounts reads what wordCount wrote into a folder and compares it with what it should be. out is what heddle said.
+func (x *cluster) checkCounts(t *testing.T, dir, out string) {
+	t.Helper()
+	f := x.open(t, "alice")
+	counts := map[string]int{}
+	files, err := f.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := f.ReadFile(file.Path, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			var r struct {
+				Word  string
+				Count int
+			}
+			if err := json.Unmarshal(line, &r); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			counts[r.Word] += r.Count
+		}
+	}
+	if fmt.Sprint(counts) != "map[be:10000 not:5000 or:5000 to:10000]" {
+		t.Errorf("the counts are %v\n%s", counts, out)
+	}
 }

@@ -33,18 +33,20 @@ type HadoopOptions struct {
 	Scheduler    map[string]string // of capacity-scheduler.xml, in place of the usual queues; names without yarn.scheduler.capacity.
 	KDC          *KDC              // the cluster demands Kerberos of this realm
 	DataTransfer string            // dfs.data.transfer.protection, with a KDC
+	TLS          bool              // web services speak HTTPS only
 }
 
 // Hadoop is a real cluster on this machine: NameNode, DataNode, ResourceManager and NodeManagers, a JVM each. NodeManager i listens on 127.0.0.(1+i), so that
 // each is a host of its own. There is no security: HDFS belongs to the user hdfs, YARN to the user yarn.
 type Hadoop struct {
-	ConfDir  string   // for clients and daemons
-	HDFS     string   // the URI of the default file system
-	Second   string   // and of the other, with SecondHDFS
-	RMWeb    []string // host:port of each ResourceManager's web service
-	RMSched  []string // and of its scheduler
-	NameNode string   // host:port of its RPC; of the first
-	Nodes    []string // NodeIds
+	ConfDir  string     // for clients and daemons
+	HDFS     string     // the URI of the default file system
+	Second   string     // and of the other, with SecondHDFS
+	RMWeb    []string   // host:port of each ResourceManager's web service
+	RMSched  []string   // and of its scheduler
+	NameNode string     // host:port of its RPC; of the first
+	Nodes    []string   // NodeIds
+	CA       *Authority // of web services, with TLS
 
 	bed     *Bed
 	lib     string
@@ -52,8 +54,9 @@ type Hadoop struct {
 	zk      string // host:port, with HA
 	nameAt  map[string]nameNodeAt
 	kdc     *KDC
-	http    http.Client // asks the web services
-	uid     uint32      // of daemons and containers; 0: the test's own
+	http    http.Client       // asks the web services
+	web     http.RoundTripper // knows their authority; nil: there is none
+	uid     uint32            // of daemons and containers; 0: the test's own
 	daemons map[string]*daemon
 }
 
@@ -228,6 +231,10 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 	}
 	h.nameNodes(core, hdfs, opt, port)
 	h.managers(yarn, opt.HA, port)
+	if opt.TLS {
+		h.overTLS(t, opt, hdfs, yarn, port)
+		h.http.Transport = h.web
+	}
 	if h.kdc != nil {
 		h.secure(opt, core, hdfs, yarn)
 	}
@@ -258,7 +265,7 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 		name := fmt.Sprintf("nm%d", i)
 		h.daemons[name] = &daemon{class: "org.apache.hadoop.yarn.server.nodemanager.NodeManager", user: "yarn", args: []string{
 			"-Dyarn.nodemanager.hostname=" + host, "-Dyarn.nodemanager.address=" + id, "-Dyarn.nodemanager.localizer.address=" + at(),
-			"-Dyarn.nodemanager.webapp.address=" + at(), "-Dyarn.nodemanager.collector-service.address=" + at(),
+			"-Dyarn.nodemanager.webapp.address=" + at(), "-Dyarn.nodemanager.webapp.https.address=" + at(), "-Dyarn.nodemanager.collector-service.address=" + at(),
 			"-Dyarn.nodemanager.local-dirs=" + h.bed.Dir("hadoop/"+name+"/local"), "-Dyarn.nodemanager.log-dirs=" + h.bed.Dir("hadoop/"+name+"/logs"),
 		}}
 	}
@@ -300,7 +307,7 @@ func (h *Hadoop) Active() string {
 			var info struct {
 				ClusterInfo struct{ HAState string }
 			}
-			if err := h.getJSON("http://"+web+"/ws/v1/cluster/info", &info); err == nil && info.ClusterInfo.HAState == "ACTIVE" {
+			if err := h.getJSON(h.scheme()+web+"/ws/v1/cluster/info", &info); err == nil && info.ClusterInfo.HAState == "ACTIVE" {
 				name = []string{ResourceManager, StandbyManager}[i]
 				return nil
 			}
@@ -386,7 +393,7 @@ func (h *Hadoop) activeNodes() (n int, err error) {
 		var m struct {
 			ClusterMetrics struct{ ActiveNodes int }
 		}
-		if err = h.getJSON("http://"+web+"/ws/v1/cluster/metrics", &m); err == nil && m.ClusterMetrics.ActiveNodes > 0 {
+		if err = h.getJSON(h.scheme()+web+"/ws/v1/cluster/metrics", &m); err == nil && m.ClusterMetrics.ActiveNodes > 0 {
 			return m.ClusterMetrics.ActiveNodes, nil
 		}
 	}
@@ -395,7 +402,7 @@ func (h *Hadoop) activeNodes() (n int, err error) {
 
 // jmx asks a NameNode for one of its beans.
 func (h *Hadoop) jmx(name, bean string, out any) error {
-	return h.getJSON("http://"+h.nameAt[name].web+"/jmx?qry=Hadoop:service=NameNode,name="+bean, out)
+	return h.getJSON(h.scheme()+h.nameAt[name].web+"/jmx?qry=Hadoop:service=NameNode,name="+bean, out)
 }
 
 func (h *Hadoop) getJSON(url string, out any) error {

@@ -81,7 +81,7 @@ func (h *Hadoop) asUser(name string) {
 	if err != nil {
 		h.bed.t.Fatal(err)
 	}
-	h.http.Transport = &krb.Transport{Login: l}
+	h.http.Transport = &krb.Transport{Base: h.web, Login: l}
 }
 
 // cacheOf is a ticket cache of a user's, for Hadoop's own tools.

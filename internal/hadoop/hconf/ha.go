@@ -90,6 +90,12 @@ func (c *Conf) YARNOverHTTPS() (bool, error) {
 	return strings.EqualFold(v, "HTTPS_ONLY"), err
 }
 
+// HDFSOverHTTPS reports whether HDFS's web services speak HTTPS only.
+func (c *Conf) HDFSOverHTTPS() (bool, error) {
+	v, err := c.String("dfs.http.policy")
+	return strings.EqualFold(v, "HTTPS_ONLY"), err
+}
+
 // Kerberos reports whether the cluster demands Kerberos.
 func (c *Conf) Kerberos() (bool, error) {
 	const key = "hadoop.security.authentication"

@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
 	"github.com/heddle-stream/heddle/internal/hadoop/krb"
+	"github.com/heddle-stream/heddle/internal/hadoop/ssl"
 )
 
 // Config says who a process is to be.
@@ -36,7 +37,9 @@ type Config struct {
 	User string
 	// Credentials are the tokens we have; nil: those of the file that HADOOP_TOKEN_FILE_LOCATION names.
 	Credentials *token.Credentials
-	Logger      *slog.Logger // nil: none
+	// TLS says whom to trust; nil: what ssl-client.xml beside Conf says.
+	TLS    *ssl.Settings
+	Logger *slog.Logger // nil: none
 }
 
 // Identity is a user and its proofs. It is for concurrent use.
@@ -47,6 +50,7 @@ type Identity struct {
 	user     string
 	login    *krb.Login // nil: none
 	log      *slog.Logger
+	tls      func() (*ssl.Settings, error)
 
 	mu    sync.Mutex // guards creds
 	creds token.Credentials
@@ -61,6 +65,12 @@ func Open(cfg Config) (*Identity, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	i := &Identity{conf: cfg.Conf, log: cfg.Logger}
+	i.tls = sync.OnceValues(func() (*ssl.Settings, error) {
+		if cfg.TLS != nil {
+			return cfg.TLS, nil
+		}
+		return ssl.Load(cfg.Conf)
+	})
 	var err error
 	if i.kerberos, err = cfg.Conf.Kerberos(); err != nil {
 		return nil, err
@@ -290,13 +300,14 @@ func (i *Identity) RPC() (auth []hrpc.Authenticator, protection []string, err er
 	return auth, protection, err
 }
 
-// REST wraps a transport so that Hadoop's web services know us, and returns what is to be put onto requests beside. A nil base is Go's own, without
-// the environment's proxies.
+// TLS is whom we trust, and the key that we show.
+func (i *Identity) TLS() (*ssl.Settings, error) { return i.tls() }
+
+// REST wraps a transport so that Hadoop's web services know us, and returns what is to be put onto requests beside. A nil base is one that trusts whom the
+// cluster's configuration says, and follows no proxy of the environment's.
 func (i *Identity) REST(base http.RoundTripper) (http.RoundTripper, interface{ Authorize(*http.Request) error }) {
 	if base == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.Proxy = nil
-		base = t
+		base = ssl.NewTransport(i.tls)
 	}
 	switch {
 	case !i.kerberos:

@@ -83,6 +83,13 @@ var direct = sync.OnceValue(func() http.RoundTripper {
 	return t
 })
 
+// CloseIdleConnections closes connections that are not in use.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.Base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	base := t.Base

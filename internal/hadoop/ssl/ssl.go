@@ -34,7 +34,7 @@ const (
 	keyTrust     = "ssl.client.truststore."
 	keyStore     = "ssl.client.keystore."
 	defaultConf  = "ssl-client.xml"
-	hostsTrusted = "the authorities that this host trusts"
+	hostsTrusted = "the store of this host"
 )
 
 // Load reads what the configuration says about TLS.

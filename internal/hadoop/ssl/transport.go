@@ -88,7 +88,7 @@ func (s *Settings) explain(host string, err error) error {
 	case errors.As(err, &name):
 		fix = "use a name that is in its certificate in Hadoop's configuration, or have the certificate made for this name, too"
 	case errors.As(err, &unknown):
-		fix = fmt.Sprintf("trusted are %s: have the certificate of the server's authority put in there, or name the right store by %slocation in %s", s.Store, keyTrust, defaultConf)
+		fix = fmt.Sprintf("trusted is what is in %s: have the certificate of the server's authority put in there, or name the right store by %slocation in %s", s.Store, keyTrust, defaultConf)
 	case errors.As(err, &record):
 		fix = "it does not speak TLS there: compare yarn.http.policy and dfs.http.policy with what the cluster has"
 	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls: "):
