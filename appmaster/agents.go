@@ -75,7 +75,7 @@ func (m *master) onExit(exit AgentExit) {
 	if exit.Blame {
 		m.counts.Failed++
 	}
-	m.life.registered(exit.Agent, "it ended before it registered")
+	m.life.gone(exit.Agent, "it ended before it registered")
 	m.dirty = true
 	m.log.Info("an agent has ended", "agent", exit.Agent, "reason", exit.Reason)
 	m.plane.SlotEvent(time.Now(), slotmgr.Exited{Agent: exit.Agent, Reason: exit.Reason, Blame: exit.Blame})
@@ -172,7 +172,7 @@ func (m *master) accept(e slotmgr.Accept) {
 		return // it broke meanwhile
 	}
 	a.session.accepted = true
-	m.life.registered(id, "")
+	m.life.registered(id, a.started)
 	a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Registered{Registered: &ctlpb.Registered{
 		JobId: string(m.job), HeartbeatMs: m.cfg.HeartbeatInterval.Milliseconds(), TimeoutMs: m.cfg.Agents.HeartbeatTimeout.Milliseconds(),
 		Attempt: m.cfg.Attempt, RejoinMs: m.cfg.Rejoin.Milliseconds(),

@@ -57,6 +57,7 @@ type Config struct {
 	Trace       *telemetry.Provider // of this process; nil: the application's life is not traced
 	TraceParent flow.TraceContext   // what started it
 	Started     time.Time           // of this process; zero: now
+	Submitted   time.Time           // when YARN took the application, by its clock; zero: not known
 }
 
 func (c Config) complete() (Config, error) {

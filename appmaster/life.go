@@ -10,10 +10,12 @@ import (
 
 // life traces how an application comes to life, from the start of its ApplicationMaster to the first records. The spans:
 //
+//	accepted             from when YARN took the application to the master's start: beside the next, below the client's
 //	start application    from the master's start to the first records
 //	├ start master       until agents may come
 //	├ allocate           from asking for an agent to the grant
 //	├ start agent        from the grant to the registration; the agent adds what it did in that time
+//	│ └ localize         until its process starts: YARN fetches its files
 //	├ discover splits    of a source
 //	└ deploy             from the order to an agent until all tasks of the order run
 //	  ├ open             of a task, by the agent
@@ -27,9 +29,15 @@ type life struct {
 
 	asked   int // agents so far
 	askedAt time.Time
-	agents  map[cluster.AgentID]telemetry.Span // granted, not registered
+	agents  map[cluster.AgentID]starting // granted, not registered
 	deploys map[cluster.ExecutionID]*deployment
 	ended   bool
+}
+
+// starting is an agent that has been granted.
+type starting struct {
+	span    telemetry.Span
+	granted time.Time
 }
 
 // deployment is one order on its way.
@@ -38,12 +46,24 @@ type deployment struct {
 	left int
 }
 
-func newLife(p *telemetry.Provider, parent flow.TraceContext, at time.Time, app, job string) *life {
-	l := &life{p: p, agents: map[cluster.AgentID]telemetry.Span{}, deploys: map[cluster.ExecutionID]*deployment{}}
+// newLife begins with a master's start at a time. submitted is when YARN took the application, zero if that is not known.
+func newLife(p *telemetry.Provider, parent flow.TraceContext, submitted, at time.Time, app, job string) *life {
+	l := &life{p: p, agents: map[cluster.AgentID]starting{}, deploys: map[cluster.ExecutionID]*deployment{}}
+	if parent.Sampled() && !submitted.IsZero() {
+		p.Start(telemetry.Start{Parent: parent, Name: "accepted", At: submitted, Attrs: []flow.TraceAttr{telemetry.A("heddle.app", app)}}).End(later(submitted, at))
+	}
 	l.root = p.Start(telemetry.Start{Parent: parent, Name: "start application", At: at,
 		Attrs: []flow.TraceAttr{telemetry.A("heddle.app", app), telemetry.A("heddle.job", job)}})
 	l.context = l.root.Context()
 	return l
+}
+
+// later is the second of two times, but no earlier than the first: they may be by the clocks of two hosts.
+func later(from, to time.Time) time.Time {
+	if to.Before(from) {
+		return from
+	}
+	return to
 }
 
 func (l *life) span(name string, at time.Time, attrs ...flow.TraceAttr) telemetry.Span {
@@ -79,20 +99,33 @@ func (l *life) granted(id cluster.AgentID, container cluster.ContainerID, host s
 	if !l.askedAt.IsZero() {
 		l.between("allocate", l.askedAt, now, attrs...)
 	}
-	l.agents[id] = l.span("start agent", now, attrs...)
+	l.agents[id] = starting{l.span("start agent", now, attrs...), now}
 }
 
-// registered ends the start of an agent; why says that it came to nothing.
-func (l *life) registered(id cluster.AgentID, why string) {
-	s, ok := l.agents[id]
+// registered ends the start of an agent, whose process started at a time by its host's clock.
+func (l *life) registered(id cluster.AgentID, started time.Time) {
+	a, ok := l.agents[id]
 	if !ok {
 		return
 	}
 	delete(l.agents, id)
-	if why != "" {
-		s.Fail(why)
+	now := time.Now()
+	if a.span.Recording() && !started.IsZero() {
+		if started.After(now) {
+			started = now
+		}
+		l.p.Start(telemetry.Start{Parent: a.span.Context(), Name: "localize", At: a.granted}).End(later(a.granted, started))
 	}
-	s.End(time.Time{})
+	a.span.End(now)
+}
+
+// gone ends the start of an agent that came to nothing.
+func (l *life) gone(id cluster.AgentID, why string) {
+	if a, ok := l.agents[id]; ok {
+		delete(l.agents, id)
+		a.span.Fail(why)
+		a.span.End(time.Time{})
+	}
 }
 
 // deploying begins the span of an order and returns its context.
@@ -134,7 +167,7 @@ func (l *life) flows() {
 // over ends all that is still open.
 func (l *life) over(state string) {
 	for id := range l.agents {
-		l.registered(id, "the application is over")
+		l.gone(id, "the application is over")
 	}
 	for _, d := range l.deploys {
 		d.span.End(time.Time{})

@@ -110,7 +110,7 @@ func newMaster(cfg Config) (*master, error) {
 		inbox: make(chan func(), 1024), stopped: make(chan struct{}),
 		plane:  plane.New(slotmgr.New(cfg.Agents), plane.Job{ID: cluster.JobID(cfg.App), Pool: slotpool.New(cfg.Slots), Sched: s}),
 		agents: map[cluster.AgentID]*agentRecord{}, started: time.Now(),
-		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Started, cfg.App, cfg.Job.Name),
+		life:  newLife(cfg.Trace, cfg.TraceParent, cfg.Submitted, cfg.Started, cfg.App, cfg.Job.Name),
 		rates: make([]rateMeter, len(cfg.Graph.Vertices)), strangers: strangers{},
 	}
 	m.states = []StateChange{{"created", m.started}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -107,6 +108,9 @@ func (s *session) runTraced(ctx context.Context, app *application, cfg appmaster
 	cfg.Front, cfg.Trace, cfg.Started, cfg.LogLevel = front, provider, processStart, setLogLevel
 	cfg.Logger = cfg.Logger.With(logs.Component, "appmaster")
 	cfg.TraceParent, _ = telemetry.ParseTraceparent(s.env.Getenv("TRACEPARENT"))
+	if ms, err := strconv.ParseInt(s.env.Getenv("APP_SUBMIT_TIME_ENV"), 10, 64); err == nil && cfg.Attempt == 0 { // of YARN, in milliseconds; of the first attempt it is the beginning
+		cfg.Submitted = time.UnixMilli(ms)
+	}
 	return appmaster.Run(ctx, cfg)
 }
 
