@@ -136,6 +136,8 @@ func hdfsError(err error) error {
 		return precondition(err) // it says what would help
 	case strings.Contains(text, "Quota"):
 		return precondition(err, "a quota of HDFS is used up: remove files, or set --yarn.staging-dir to another directory")
+	case hdfs.TroubleOf(err) == hdfs.NoSpace:
+		return precondition(err, hdfs.Advice(err, ""))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), strings.Contains(text, "cannot connect"), strings.Contains(text, "connection refused"),
 		strings.Contains(text, "no available namenodes"), strings.Contains(text, "i/o timeout"), strings.Contains(text, "no such host"):
 		return unreachable(err, "check fs.defaultFS of Hadoop's configuration, and that the NameNode runs")
