@@ -107,6 +107,12 @@ func (f *follower) address(app yarnclient.App) {
 		f.proxied.http.Transport, _ = f.h.id.REST(f.proxied.http.Transport)
 		f.proxied.web = strings.TrimSuffix(app.TrackingURL, "/")
 		q := url.Values{"user.name": {f.h.user}, "proxyapproved": {"true"}}
+		if real := f.h.id.Real(); real != "" {
+			q.Set("doAs", f.h.user)
+			if !f.h.id.Secure() {
+				q.Set("user.name", real)
+			}
+		}
 		if f.attached {
 			q.Set("attached", "")
 		}

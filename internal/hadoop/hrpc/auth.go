@@ -53,6 +53,20 @@ func (s simple) User() string { return string(s) }
 
 func (simple) Begin(context.Context, Offer) ([]byte, Exchange, error) { return nil, nil, nil }
 
+// For acts for another user: who proves to be by says so after the proof, and the server must allow it (hadoop.proxyuser.…). real is the full name of
+// who proves.
+func For(user, real string, by Authenticator) Authenticator {
+	return forUser{Authenticator: by, user: user, real: real}
+}
+
+type forUser struct {
+	Authenticator
+	user, real string
+}
+
+func (f forUser) User() string     { return f.user }
+func (f forUser) RealUser() string { return f.real }
+
 // ByToken authenticates by a token that the service or its master issued.
 func ByToken(t token.Token) Authenticator { return byToken{t} }
 

@@ -23,13 +23,13 @@ func login(ctx context.Context, nc net.Conn, addr, protocol string, auths []Auth
 		return nil, &AuthError{addr, errors.New("there is neither a token nor a user to do it with")}
 	}
 	if !sasl {
-		return nil, h.context(preamble(authNone), protocol, auths[0].User(), nil)
+		return nil, h.context(preamble(authNone), protocol, auths[0], nil)
 	}
 	who, layer, err := h.sasl(ctx, auths, allowed)
 	if err != nil {
 		return nil, err
 	}
-	return layer, h.context(nil, protocol, who.User(), layer)
+	return layer, h.context(nil, protocol, who, layer)
 }
 
 // handshake is the state of a login.
@@ -40,10 +40,14 @@ type handshake struct {
 }
 
 // context sends the connection's context, for which there is no answer.
-func (h *handshake) context(prefix []byte, protocol, user string, layer Layer) error {
+func (h *handshake) context(prefix []byte, protocol string, who Authenticator, layer Layer) error {
 	info := &pb.UserInformationProto{}
-	if user != "" {
+	if user := who.User(); user != "" {
 		info.EffectiveUser = &user
+	}
+	if p, ok := who.(interface{ RealUser() string }); ok {
+		real := p.RealUser()
+		info.RealUser = &real
 	}
 	frame, err := appendFrame(nil, requestHeader(callContext, []byte{}, -1), &pb.IpcConnectionContextProto{UserInfo: info, Protocol: &protocol})
 	if err != nil {

@@ -48,6 +48,7 @@ type Identity struct {
 	conf     *hconf.Conf
 	kerberos bool
 	user     string
+	real     string     // who acts for user, and proves to be it; "": user itself
 	login    *krb.Login // nil: none
 	log      *slog.Logger
 	tls      func() (*ssl.Settings, error)
@@ -75,9 +76,6 @@ func Open(cfg Config) (*Identity, error) {
 	if i.kerberos, err = cfg.Conf.Kerberos(); err != nil {
 		return nil, err
 	}
-	if p, ok := cfg.Env("HADOOP_PROXY_USER"); ok && p != "" {
-		return nil, fmt.Errorf("cannot act for %s: HADOOP_PROXY_USER is set, and acting for others is not supported; unset it, or log in as %s", p, p)
-	}
 	if i.creds, err = credentials(cfg); err != nil {
 		return nil, err
 	}
@@ -86,9 +84,26 @@ func Open(cfg Config) (*Identity, error) {
 		if i.user == "" {
 			return nil, errors.New("cannot tell who we are: neither HADOOP_USER_NAME nor USER is set")
 		}
-		return i, nil
+	} else if err := i.logIn(cfg); err != nil {
+		return nil, err
 	}
-	return i, i.logIn(cfg)
+	return i, i.actFor(cfg)
+}
+
+// actFor lets us be another user, if the environment says so.
+func (i *Identity) actFor(cfg Config) error {
+	p, ok := cfg.Env("HADOOP_PROXY_USER")
+	switch {
+	case !ok || p == "" || p == i.user:
+		return nil
+	case !i.kerberos:
+		i.user, i.real = p, i.user
+	case i.login == nil:
+		return fmt.Errorf("cannot act for %s, as HADOOP_PROXY_USER says: there are only delegation tokens, which are %s's; log in to Kerberos as one who may act for others", p, i.user)
+	default:
+		i.user, i.real = p, i.login.Principal().String()
+	}
+	return nil
 }
 
 func credentials(cfg Config) (token.Credentials, error) {
@@ -170,6 +185,9 @@ func (i *Identity) owner(cfg Config) string {
 // User is our name towards Hadoop.
 func (i *Identity) User() string { return i.user }
 
+// Real is who acts for our user, because HADOOP_PROXY_USER says so; "": our user itself.
+func (i *Identity) Real() string { return i.real }
+
 // Secure reports whether the cluster demands proof.
 func (i *Identity) Secure() bool { return i.kerberos }
 
@@ -179,6 +197,10 @@ func (i *Identity) Login() *krb.Login { return i.login }
 // String describes how we prove who we are.
 func (i *Identity) String() string {
 	switch {
+	case i.real != "" && i.login != nil:
+		return fmt.Sprintf("%s (for whom %s acts, by %s)", i.user, i.real, i.login.Source())
+	case i.real != "":
+		return fmt.Sprintf("%s (for whom %s acts; the cluster has no security)", i.user, i.real)
 	case !i.kerberos:
 		return i.user + " (the cluster has no security)"
 	case i.login != nil:
@@ -223,7 +245,7 @@ func (i *Identity) prefersTicket() bool { return i.login != nil && i.login.CanRe
 // proofs are what there is for servers whose principal a key of the configuration names.
 func (i *Identity) proofs(principalKey string, find func(server string) (token.Token, bool)) ([]hrpc.Authenticator, error) {
 	if !i.kerberos {
-		return []hrpc.Authenticator{hrpc.Simple(i.user)}, nil
+		return []hrpc.Authenticator{i.acting(hrpc.Simple(i.user))}, nil
 	}
 	principal, err := i.conf.String(principalKey)
 	if err != nil {
@@ -237,16 +259,24 @@ func (i *Identity) proofs(principalKey string, find func(server string) (token.T
 		if principal == "" {
 			return nil, fmt.Errorf("cannot tell a server of the cluster from another: %s is not set in Hadoop's configuration", principalKey)
 		}
-		out = append(out, hrpc.ByKerberos(i.login, principal))
+		out = append(out, i.acting(hrpc.ByKerberos(i.login, principal)))
 	}
 	return out, nil
+}
+
+// acting makes a proof one of who acts for our user, if somebody does.
+func (i *Identity) acting(a hrpc.Authenticator) hrpc.Authenticator {
+	if i.real == "" {
+		return a
+	}
+	return hrpc.For(i.user, i.real, a)
 }
 
 // HDFS is how to connect to the cluster's file systems. The NameNodes are left to be filled in.
 func (i *Identity) HDFS() (hdfs.Config, error) {
 	cfg := hdfs.Config{User: i.user}
 	var err error
-	if cfg.DatanodeHostname, err = i.conf.Bool("dfs.client.use.datanode.hostname", false); err != nil || !i.kerberos {
+	if cfg.DatanodeHostname, err = i.conf.Bool("dfs.client.use.datanode.hostname", false); err != nil || !i.kerberos && i.real == "" {
 		return cfg, err
 	}
 	if cfg.Security.Auth, err = i.proofs("dfs.namenode.kerberos.principal", i.hdfsToken); err != nil {
@@ -310,27 +340,32 @@ func (i *Identity) REST(base http.RoundTripper) (http.RoundTripper, interface{ A
 		base = ssl.NewTransport(i.tls)
 	}
 	switch {
+	case !i.kerberos && i.real != "":
+		return base, params{"user.name": i.real, "doAs": i.user}
 	case !i.kerberos:
-		return base, userName(i.user)
+		return base, params{"user.name": i.user}
+	case i.login != nil && i.real != "":
+		return &krb.Transport{Base: base, Login: i.login}, params{"doAs": i.user}
 	case i.login != nil:
-		return &krb.Transport{Base: base, Login: i.login}, nothing{}
+		return &krb.Transport{Base: base, Login: i.login}, params{}
 	}
 	return base, rmToken{i}
 }
 
-// userName names a user.
-type userName string
+// params name users in a request's query.
+type params map[string]string
 
-func (u userName) Authorize(r *http.Request) error {
+func (p params) Authorize(r *http.Request) error {
+	if len(p) == 0 {
+		return nil
+	}
 	q := r.URL.Query()
-	q.Set("user.name", string(u))
+	for k, v := range p {
+		q.Set(k, v)
+	}
 	r.URL.RawQuery = q.Encode()
 	return nil
 }
-
-type nothing struct{}
-
-func (nothing) Authorize(*http.Request) error { return nil }
 
 // rmToken proves by a delegation token of the ResourceManager's.
 type rmToken struct{ i *Identity }

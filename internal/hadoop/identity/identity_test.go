@@ -63,8 +63,17 @@ func TestSimple(t *testing.T) {
 			t.Errorf("%+v: %v, %v", x, i, err)
 		}
 	}
-	if _, err := Open(Config{Conf: conf(t), Env: env("USER=a", "HADOOP_PROXY_USER=b")}); err == nil || !strings.Contains(err.Error(), "HADOOP_PROXY_USER") {
-		t.Errorf("a proxy user: %v", err)
+	acts, err := Open(Config{Conf: conf(t), Env: env("USER=a", "HADOOP_PROXY_USER=b")})
+	if err != nil || acts.User() != "b" || acts.Real() != "a" || !strings.Contains(acts.String(), "for whom a acts") {
+		t.Fatalf("a proxy user: %v, %v", acts, err)
+	}
+	_, by := acts.REST(nil)
+	asked := httptest.NewRequest(http.MethodGet, "http://rm/ws/v1?a=b", nil)
+	if err := by.Authorize(asked); err != nil || asked.URL.RawQuery != "a=b&doAs=b&user.name=a" {
+		t.Errorf("a proxy user: %v, %v", asked.URL, err)
+	}
+	if how, err := acts.HDFS(); err != nil || how.User != "b" || len(how.Security.Auth) != 1 || how.Security.Auth[0].User() != "b" {
+		t.Errorf("a proxy user in HDFS: %+v, %v", how, err)
 	}
 	i, err := Open(Config{Conf: conf(t), Env: env("USER=alice")})
 	if err != nil {
