@@ -69,6 +69,8 @@ type Node struct {
 	// Check returns what only typed code can find wrong, such as state that can't be encoded; nil if there is nothing to check.
 	// The compiler calls it.
 	Check func() error
+	// Needs are what outside of the job the connector and format of a source or sink must be let to use, as far as they say.
+	Needs []Need
 
 	graph *Graph // that it is in
 }

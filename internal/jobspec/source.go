@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle"
+	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/jobspec/row"
 	"github.com/heddle-stream/heddle/internal/jobspec/strict"
 	"github.com/heddle-stream/heddle/internal/kafka/batch"
@@ -408,6 +409,9 @@ type documents struct {
 	from  *schemaregistry.Documents
 	build func(documentDecoder) *row.Format
 }
+
+// Needs implements flow.Needing.
+func (d documents) Needs() []flow.Need { return d.from.Needs() }
 
 // Open implements flow.Opener.
 func (d documents) Open(ctx context.Context, option func(string) (string, bool)) (heddle.Format[row.Row], error) {
