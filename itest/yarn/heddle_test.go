@@ -142,11 +142,19 @@ func (c *command) clean(t *testing.T) {
 	})
 }
 
-// TestHeddle runs the command against a cluster whose daemons and containers have no rights beyond their own, and whose nodes count virtual memory.
+// TestHeddle runs the command against a cluster whose daemons and containers have no rights beyond their own, and whose nodes count virtual memory. Its
+// HDFS has two NameNodes, and there is another one.
 func TestHeddle(t *testing.T) {
-	x := newBench(t, testbed.HadoopOptions{Unprivileged: true, YARN: map[string]string{
-		"yarn.nodemanager.vmem-check-enabled": "true", "yarn.nm.liveness-monitor.expiry-interval-ms": "10000",
-	}})
+	x := newBench(t, testbed.HadoopOptions{Unprivileged: true, TwoNameNodes: true, SecondHDFS: true,
+		YARN: map[string]string{
+			"yarn.nodemanager.vmem-check-enabled": "true", "yarn.nm.liveness-monitor.expiry-interval-ms": "10000",
+		},
+		Scheduler: map[string]string{
+			"maximum-am-resource-percent": "1.0", "root.queues": "default,tiny", "root.default.capacity": "95", "root.default.maximum-capacity": "100", "root.default.user-limit-factor": "10",
+			"root.tiny.capacity": "5", "root.tiny.maximum-capacity": "100", "root.tiny.user-limit-factor": "100",
+			"root.tiny.maximum-applications": "2", "root.tiny.maximum-am-resource-percent": "0.01",
+		},
+	})
 	c := &command{bench: x, exe: testbed.BuildHeddle(t, x.bed)}
 	t.Run("words", c.testWords)
 	t.Run("agent", c.testAgent)
@@ -157,6 +165,10 @@ func TestHeddle(t *testing.T) {
 	t.Run("manager", c.testManager)
 	t.Run("node", c.testNode)
 	t.Run("refused", c.testRefused)
+	t.Run("queue", c.testFullQueue)
+	t.Run("space", c.testNoSpace)
+	t.Run("systems", c.testSystems)
+	t.Run("namenodes", c.testNameNodes)
 	t.Run("safemode", c.testSafeMode)
 }
 
@@ -380,6 +392,25 @@ func (c *command) testManager(t *testing.T) {
 	c.h.Kill(testbed.ResourceManager)
 	c.h.Start(testbed.ResourceManager)
 	c.h.WaitReady()
+	after := c.running(t, app)
+	if before.Snapshot.Agents[0].PID != after.Snapshot.Agents[0].PID {
+		t.Errorf("the agent was process %d and is %d", before.Snapshot.Agents[0].PID, after.Snapshot.Agents[0].PID)
+	}
+	p.Interrupt()
+	c.ends(t, p, 6, "cancelled")
+	c.clean(t)
+}
+
+// testManagerFailover kills the active ResourceManager while a job runs: the other takes over, the job goes on, and its client too.
+func (c *command) testManagerFailover(t *testing.T) {
+	p := c.start(t, "run", c.endless())
+	app := c.appOf(t, p)
+	before := c.running(t, app)
+	active := c.h.Active()
+	c.h.Kill(active)
+	if now := c.h.Active(); now == active {
+		t.Fatalf("%s is active after it was killed", now)
+	}
 	after := c.running(t, app)
 	if before.Snapshot.Agents[0].PID != after.Snapshot.Agents[0].PID {
 		t.Errorf("the agent was process %d and is %d", before.Snapshot.Agents[0].PID, after.Snapshot.Agents[0].PID)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
 	"github.com/heddle-stream/heddle/itest/testbed"
 )
 
@@ -78,14 +79,19 @@ func (c *command) testHadoopCommands(t *testing.T) {
 }
 
 // lines reads the result of a job.
-func (c *command) lines(t *testing.T, dir string) (lines []string) {
+func (c *command) lines(t *testing.T, dir string) []string {
 	t.Helper()
-	parts, err := c.fs.List(dir)
+	return linesOf(t, c.fs, dir)
+}
+
+func linesOf(t *testing.T, f *hdfs.FS, dir string) (lines []string) {
+	t.Helper()
+	parts, err := f.List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range parts {
-		data, err := c.fs.ReadFile(p.Path, 1<<24)
+		data, err := f.ReadFile(p.Path, 1<<24)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -184,7 +184,7 @@ func TestCluster(t *testing.T) {
 }
 
 // TestFailover kills the active one of two ResourceManagers while containers run: the other takes over, the master registers with it, and
-// the client follows. Then a job of Heddle runs there.
+// the client follows. Then a job of Heddle goes on while they change back.
 func TestFailover(t *testing.T) {
 	x := newBench(t, testbed.HadoopOptions{HA: true})
 	first := x.h.Active()
@@ -210,7 +210,18 @@ func TestFailover(t *testing.T) {
 		t.Errorf("at the end: %+v; attempts %+v, %v", a, as, err)
 	}
 	x.gone(t)
-	x.testJob(t)
+	x.h.Start(first)
+	x.bed.Eventually("the killed ResourceManager is a standby", patience, func() error {
+		infos, _ := x.rm.Infos(t.Context())
+		for _, i := range infos {
+			if i.HAState == "STANDBY" {
+				return nil
+			}
+		}
+		return fmt.Errorf("ResourceManagers: %+v", infos)
+	})
+	c := &command{bench: x, exe: testbed.BuildHeddle(t, x.bed)}
+	c.testManagerFailover(t)
 }
 
 func (x *bench) testFiles(t *testing.T) {
