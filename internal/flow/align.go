@@ -25,7 +25,7 @@ func (w Watermarks[T]) Alignment() Alignment { return Alignment{Group: w.Group, 
 // Aligned is a SourceDriver whose splits may wait for those of other subtasks.
 type Aligned interface {
 	// AlignMark is how far the slowest split is, MaxTime if there is none to wait for: it is idle, has ended, or had no record. ok is
-	// false while that is not known yet, or there is no group. Any goroutine may call it.
+	// false while that is not known yet, since its splits are only about to be read, or there is no group. Any goroutine may call it.
 	AlignMark() (mark int64, ok bool)
 	// Align says how far the slowest subtask of the group is. The task's goroutine calls it.
 	Align(least int64) error
@@ -63,6 +63,10 @@ func LeastMark(readers []ReaderMark) (least int64, ok bool) {
 // alignInterval is how many milliseconds there are between looks at which splits are too far ahead.
 const alignInterval = 20
 
+// firstRecords is how many milliseconds a subtask's splits have for their first records before it says where it stands: others wait for
+// that, so as not to run ahead of splits that are only about to be read.
+const firstRecords = 5000
+
 // align looks which splits are too far ahead, and tells the reader.
 func (o *sourceOp[T]) align(now int64) {
 	o.alignAt = now + alignInterval
@@ -86,7 +90,14 @@ func (o *sourceOp[T]) align(now int64) {
 	}
 	mark := o.splits.slowest(now)
 	o.mark.Store(mark)
-	o.marked.Store(true)
+	if !o.marked.Load() {
+		if o.splits.silent(now) && now < o.openedAt+firstRecords {
+			return
+		}
+		o.marked.Store(true)
+		o.prompted = mark
+		o.heldBack()
+	}
 	if o.splits.heldBack && mark != o.prompted {
 		o.prompted = mark
 		o.heldBack()
@@ -189,6 +200,16 @@ func (m *splitMarks[T]) slowest(now int64) int64 {
 		}
 	}
 	return least
+}
+
+// silent reports whether an active split had no record yet.
+func (m *splitMarks[T]) silent(now int64) bool {
+	for _, s := range m.splits {
+		if !s.idle && s.gen.Watermark(now) == MinTime {
+			return true
+		}
+	}
+	return false
 }
 
 // count adds the time since the last look to what splits have waited.

@@ -48,7 +48,8 @@ type sourceOp[T any] struct {
 	held     bool   // all do, and the reader is not polled
 	resumed  bool   // some do not any more, and the reader was not polled since
 	heldBack func() // says that the subtask waits for what others will say
-	prompted int64  // where it stood when it last said so
+	openedAt int64
+	prompted int64 // where it stood when it last said so
 	heldMs   *Counter
 
 	// Read by all.
@@ -106,7 +107,7 @@ func (o *sourceOp[T]) openAlignment(r Reader[T]) {
 	o.pauser = pauserOf(r)
 	o.aligns = o.pauser != nil || o.splits.grouped
 	o.heldMs = o.rt.Counter(HeldBackTime)
-	o.prompted = MinTime
+	o.prompted, o.openedAt = MinTime, o.rt.Now()
 }
 
 // HeldBackTime is the counter of a source for the milliseconds in which none of a subtask's splits was read since all were too far ahead of others.
@@ -250,7 +251,7 @@ func (o *sourceOp[T]) advance(now int64) error {
 	if o.aligns && now >= o.alignAt {
 		o.align(now)
 	}
-	if o.waiting {
+	if o.waiting || o.splits.grouped && !o.marked.Load() {
 		next = min(next, o.alignAt)
 	}
 	if o.marker.every > 0 {

@@ -143,6 +143,7 @@ func (m *splitMarks[T]) expire(now int64) int64 {
 		case s.idle:
 		case s.wait:
 			s.seen = now // its silence is ours
+			next = min(next, now+limit)
 		case now-s.seen >= limit:
 			s.idle = true
 			m.active--

@@ -38,7 +38,7 @@ func (w Watermarks[T]) WithMaxDrift(d time.Duration) Watermarks[T] { w.MaxDrift 
 
 // WithAlignment makes all subtasks of all sources of the job that name the same group wait for each other: no split is read further than
 // maxDrift of event time ahead of the slowest of them, so that what is held for windows and joins stays small. Splits that are idle, have ended or had no
-// record are not waited for. A source that can't leave a split alone waits as a whole. Readers hear of each other about once a second, and
+// record (for five seconds, when the job starts) are not waited for. A source that can't leave a split alone waits as a whole. Readers hear of each other about once a second, and
 // at once where all wait.
 func (w Watermarks[T]) WithAlignment(group string, maxDrift time.Duration) Watermarks[T] {
 	w.Group, w.MaxDrift = group, maxDrift
