@@ -132,10 +132,18 @@ func (s *session) statusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status [app]", Short: "Show how an application is doing", Args: maxArgs(1), ValidArgsFunction: s.completeApp(true),
-		Long:    "Show the state of an application: its vertices with their figures, its agents. Without an id: the newest that runs on this host.",
+		Long: "Show the state of an application: its vertices with their figures, its agents. Without an id: the newest that runs on this host;\n" +
+			"with the target yarn your only one on the cluster, or the list of yours and others'.",
 		Example: "  heddle status\n  heddle status heddle-1767225600-1a2b3c4d --json\n  heddle status application_1767225600000_0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if id, ok := onYARN(args); ok {
+			id, ok, err := s.yarnArg(cmd.Context(), args)
+			if errors.Is(err, errSeveral) {
+				return s.listYARN(cmd.Context(), false, asJSON)
+			}
+			if err != nil {
+				return err
+			}
+			if ok {
 				return s.statusYARN(cmd.Context(), id, asJSON)
 			}
 			app, err := s.appArg(args)
@@ -246,7 +254,11 @@ for its logs and its result but without its secrets; that of one whose client st
 An application on YARN whose ApplicationMaster can't be asked is killed.`,
 		Example: "  heddle cancel\n  heddle cancel heddle-1767225600-1a2b3c4d\n  heddle cancel application_1767225600000_0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if id, ok := onYARN(args); ok {
+			id, ok, err := s.yarnArg(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if ok {
 				return s.cancelYARN(cmd.Context(), id, false)
 			}
 			return s.cancel(cmd.Context(), args)

@@ -25,7 +25,11 @@ collected, use yarn logs.`,
 		Example: "  heddle logs\n  heddle logs heddle-1767225600-1a2b3c4d -n 100\n  heddle logs -f\n  heddle logs -f application_1767225600000_0001",
 		Args:    maxArgs(1), ValidArgsFunction: s.completeApp(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if id, ok := onYARN(args); ok {
+			id, ok, err := s.yarnArg(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if ok {
 				return s.logsYARN(cmd.Context(), id, lines, follow)
 			}
 			app, err := s.appArg(args)

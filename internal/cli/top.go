@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,8 @@ func (s *session) topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "top [app]", Short: "Watch an application in the terminal", Args: maxArgs(1), ValidArgsFunction: s.completeApp(false),
 		Long: `Watch how an application does: its vertices with their rates and how busy and how blocked they are, its slowest splits and its
-agents, drawn anew every second until the application has ended or Ctrl-C. Without an id: the newest that runs.
+agents, drawn anew every second until the application has ended or Ctrl-C. Without an id: the newest that runs here; with the target yarn,
+your only one on the cluster.
 In a pipe, or with --once, the state is printed once.`,
 		Example: "  heddle top\n  heddle top heddle-1767225600-1a2b3c4d --every 5s\n  heddle top --once\n  heddle top application_1767225600000_0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -26,7 +28,11 @@ In a pipe, or with --once, the state is printed once.`,
 				return usage(fmt.Errorf("--every %s is less than 100ms", every))
 			}
 			once := once || !s.out.tty
-			if id, ok := onYARN(args); ok {
+			id, ok, err := s.yarnArg(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if ok {
 				return s.withYARN(func(_ *conf.Config, h *hadoop) error {
 					f := newFollower(h, id, "")
 					defer f.close()
@@ -54,15 +60,27 @@ In a pipe, or with --once, the state is printed once.`,
 func (f *follower) seen(ctx context.Context) (*appmaster.Snapshot, error) {
 	s := f.look(ctx)
 	if s.snap == nil && !f.running { // it was not asked before YARN said that it runs
-		if s.report != nil {
-			return nil, fmt.Errorf("its state at YARN is %s", s.report.State)
+		switch {
+		case s.report == nil:
+			return nil, s.reportEr
+		case s.report.Ended():
+			return nil, precondition(fmt.Errorf("%s has ended: %s", f.id, yarnState(*s.report).State), "heddle status "+f.id.String())
 		}
-		return nil, s.reportEr
+		return nil, fmt.Errorf("%w: its state at YARN is %s; %s", errNotYet, s.report.State, waitReason(s.report.Diagnostics))
 	}
 	if s.snap == nil && s.snapErr == nil {
 		s.snap, s.snapErr = f.snapshot(ctx)
 	}
 	return s.snap, s.snapErr
+}
+
+// errNotYet is of an application that waits for its ApplicationMaster.
+var errNotYet = errors.New("does not run yet")
+
+// isExit reports whether an error says with which code to exit.
+func isExit(err error) bool {
+	_, ok := errors.AsType[*exitError](err)
+	return ok
 }
 
 // topPatience is how many answers in a row may be missing until the application counts as gone.
@@ -71,14 +89,15 @@ const topPatience = 5
 // top draws what look sees until the application is over.
 func (s *session) top(ctx context.Context, app string, look func(context.Context) (*appmaster.Snapshot, error), once bool, every time.Duration) error {
 	var view redrawn
-	missed := 0
+	var lines []string
+	missed, heard := 0, time.Now()
 	for {
 		snap, err := look(ctx)
 		switch {
 		case err == nil:
-			missed = 0
+			missed, heard = 0, time.Now()
 			s.out.measure()
-			lines := topLines(s.out, snap)
+			lines = topLines(s.out, snap)
 			if once {
 				_, err := fmt.Fprintln(s.out.w, strings.Join(lines, "\n"))
 				return err
@@ -89,10 +108,17 @@ func (s *session) top(ctx context.Context, app string, look func(context.Context
 			}
 		case ctx.Err() != nil:
 			return nil
+		case isExit(err):
+			return err
+		case errors.Is(err, errNotYet) && !once:
+			missed = 0
+			view.redraw(s.out, []string{app + " " + printable(err.Error())})
 		case once || missed == topPatience:
 			return unreachable(fmt.Errorf("the ApplicationMaster of %s does not answer: %w", app, err), s.env.Program+" status "+app)
 		default:
 			missed++
+			silent := s.out.paint(red, fmt.Sprintf("no answer for %s: ", time.Since(heard).Round(time.Second))) + printable(err.Error())
+			view.redraw(s.out, append([]string{silent}, lines...))
 		}
 		select {
 		case <-ctx.Done():

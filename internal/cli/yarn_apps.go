@@ -142,10 +142,19 @@ func (s *session) statusYARN(ctx context.Context, id yarnid.Application, asJSON 
 			err = s.printYARNStatus(st)
 		}
 		if err == nil && silent != nil {
-			return unreachable(fmt.Errorf("YARN says that %s runs, but its ApplicationMaster can't be asked: %w", id, silent))
+			return h.silentMaster(id, silent)
 		}
 		return err
 	})
+}
+
+// silentMaster says that an ApplicationMaster did not answer, and what YARN makes of it.
+func (h *hadoop) silentMaster(id yarnid.Application, err error) error {
+	hints := []string{"its log: heddle logs " + id.String()}
+	if limit := h.masterExpiry(); limit > 0 {
+		hints = append([]string{fmt.Sprintf("YARN gives it up if it hears nothing of it for %s (yarn.am.liveness-monitor.expiry-interval-ms); to end it now: heddle kill %s", limit, id)}, hints...)
+	}
+	return unreachable(fmt.Errorf("YARN says that %s runs, but its ApplicationMaster does not answer: %w", id, err), hints...)
 }
 
 func (s *session) printYARNStatus(st appState) error {
@@ -252,10 +261,15 @@ func (s *session) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "wait [app]", Short: "Wait until an application ends", Args: maxArgs(1), ValidArgsFunction: s.completeApp(false),
 		Long: `Wait until an application ends, showing how it goes, and end as its run would have: with the same exit codes. An interrupt ends the
-wait, not the application; so does --timeout. Without an id: the newest that runs on this host.`,
+wait, not the application; so does --timeout. Without an id: the newest that runs on this host; with the target yarn, your only one on
+the cluster.`,
 		Example: "  heddle wait application_1767225600000_0001\n  heddle wait --timeout 1h application_1767225600000_0001 && echo done",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if id, ok := onYARN(args); ok {
+			id, ok, err := s.yarnArg(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if ok {
 				return s.waitYARN(cmd.Context(), id, f)
 			}
 			return s.waitLocal(cmd.Context(), args)

@@ -115,8 +115,12 @@ func (h *hadoop) factsOf(ctx context.Context, id yarnid.Application, quick bool)
 	if f.App, err = h.rm.App(ctx, id); err != nil {
 		return f, nil, err
 	}
+	f.Now, f.Expiry = time.Now(), h.masterExpiry()
 	if f.App.Ended() {
 		return f, nil, nil
+	}
+	if f.App.State == report.StateAccepted {
+		f.Manager = h.managerSince(ctx)
 	}
 	missing := func(what string, err error) {
 		if err != nil {
@@ -139,6 +143,29 @@ func (h *hadoop) factsOf(ctx context.Context, id yarnid.Application, quick bool)
 		missing("the scheduler's activities", err)
 	}
 	return f, unknown, nil
+}
+
+// masterExpiry is for how long YARN bears the silence of an ApplicationMaster, as far as this host's configuration tells; 0: not known.
+func (h *hadoop) masterExpiry() time.Duration {
+	d, err := h.conf.Duration("yarn.am.liveness-monitor.expiry-interval-ms", time.Millisecond, 10*time.Minute)
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+// managerSince is when the active ResourceManager was started; zero if it can't be told.
+func (h *hadoop) managerSince(ctx context.Context) time.Time {
+	if h.rm.Web() == nil {
+		return time.Time{}
+	}
+	infos, errs := h.rm.Web().Infos(ctx)
+	for i, info := range infos {
+		if errs[i] == nil && (info.HAState == "ACTIVE" || len(infos) == 1) {
+			return info.Started
+		}
+	}
+	return time.Time{}
 }
 
 // activities asks until the scheduler has something to say, for a while.

@@ -58,7 +58,7 @@ func busy(c *yarntest.Cluster) {
 	for i, state := range []string{report.StateRunning, report.StateAccepted, report.StateFinished} {
 		a := report.App{ID: fmt.Sprintf("application_1_000%d", i+1), User: "alice", Name: "clicks", Type: "HEDDLE", Queue: "root.small", State: state, Containers: 2}
 		if i == 0 {
-			a.Asks = []report.Ask{{Priority: 1, Where: "*", Count: 3, Each: mb(1024, 1)}}
+			a.Asks = []report.Ask{{Priority: 1, Where: "*", Count: 2, Each: mb(1024, 1)}}
 		}
 		if i == 2 {
 			a.FinalStatus = "SUCCEEDED"
@@ -75,7 +75,7 @@ func TestExplain(t *testing.T) {
 	}
 	busy(c)
 	got := command(t, nil, environ, "explain", "application_1_0001")
-	for _, want := range []string{"application_1_0001  clicks  queue root.small  user alice  RUNNING", "waits for 3 more", "asks for 3 × 1024 MB and 1 core", "waiting: Queue root.small has no room for another container of 1024 MB and 1 core: it uses 2048 MB",
+	for _, want := range []string{"application_1_0001  clicks  queue root.small  user alice  RUNNING", "waits for 2 more", "asks for 2 × 1024 MB and 1 core", "waiting: Queue root.small has no room for another container of 1024 MB and 1 core: it uses 2048 MB",
 		"fix:", "1 lost, 1 unhealthy"} {
 		if got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("exit code %d, %s%s\nwant %q", got.code, got.stdout, got.stderr, want)

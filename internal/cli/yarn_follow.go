@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/yarnclient"
+	"github.com/heddle-stream/heddle/yarnclient/explain"
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
 
@@ -18,7 +19,8 @@ type sight struct {
 	reportEr error
 	snap     *appmaster.Snapshot // of the ApplicationMaster; nil: likewise
 	snapErr  error
-	page     string // where people can look
+	page     string           // where people can look
+	why      *explain.Finding // why it waits, if that is known and it has waited for a while
 	// cancelErr is why the job could not be cancelled before that moment; nil: it was, or nobody wanted it.
 	cancelErr error
 }
@@ -38,11 +40,16 @@ type follower struct {
 	avoid           time.Time // until when the direct way is not tried
 	asked           time.Time // when the ResourceManager answered last
 	running         bool      // it said that the application runs
+	state           string    // of the application, as it said
 	master          string    // where the ApplicationMaster is, as it said
+
+	patience        time.Duration    // of an application that waits, until it is asked why
+	waits, wondered time.Time        // since when it does; when it was asked why
+	why             *explain.Finding // what was found out
 }
 
 func newFollower(h *hadoop, id yarnid.Application, token string) *follower {
-	return &follower{h: h, id: id, token: token, every: 2 * time.Second}
+	return &follower{h: h, id: id, token: token, every: 2 * time.Second, patience: wonderAfter}
 }
 
 // attach lets the ApplicationMaster know that we wait for the end.
@@ -64,6 +71,7 @@ func (f *follower) look(ctx context.Context) sight {
 		f.report(ctx, &s)
 	}
 	s.page = f.page()
+	f.wonder(ctx, &s)
 	return s
 }
 
@@ -81,7 +89,7 @@ func (f *follower) report(ctx context.Context, s *sight) {
 		s.reportEr = err
 		return
 	}
-	s.report, f.asked = &app, time.Now()
+	s.report, f.asked, f.state = &app, time.Now(), app.State
 	if running := app.State == yarnclient.StateRunning; running != f.running || running && app.AMAddress != f.master {
 		f.running, f.master = running, app.AMAddress // a new attempt has another address
 		f.close()
@@ -104,7 +112,7 @@ func (f *follower) address(app yarnclient.App) {
 	}
 	if u, err := url.Parse(app.TrackingURL); err == nil && u.Host != "" {
 		f.proxied = clientOf(f.id.String(), "")
-		f.proxied.http.Transport, _ = f.h.id.REST(f.proxied.http.Transport)
+		f.proxied.http.Transport, _ = f.h.id.REST(nil)
 		f.proxied.web = strings.TrimSuffix(app.TrackingURL, "/")
 		q := url.Values{"user.name": {f.h.user}, "proxyapproved": {"true"}}
 		if real := f.h.id.Real(); real != "" {
@@ -120,25 +128,25 @@ func (f *follower) address(app yarnclient.App) {
 	}
 }
 
-var errNoWay = errors.New("the ResourceManager knows no address of the ApplicationMaster")
+var errNoWay = errors.New("the ResourceManager knows no address of the ApplicationMaster yet")
 
 // ask asks the ApplicationMaster by the way that works.
 func (f *follower) ask(ctx context.Context, question func(context.Context, *client) error) error {
-	err := errNoWay
-	if f.direct != nil && time.Now().After(f.avoid) {
+	if f.direct == nil && f.proxied == nil {
+		return errNoWay
+	}
+	var err error
+	if f.direct != nil && (f.proxied == nil || time.Now().After(f.avoid)) {
 		if err = question(ctx, f.direct); err == nil || f.proxied == nil {
 			return err
 		}
 	}
-	if f.proxied != nil {
-		perr := question(ctx, f.proxied)
-		if perr == nil {
-			f.avoid = time.Now().Add(30 * time.Second) // that way works, the other does not
-			return nil
-		}
-		err = errors.Join(err, perr)
+	perr := question(ctx, f.proxied)
+	if perr == nil {
+		f.avoid = time.Now().Add(30 * time.Second) // that way works, the other does not
+		return nil
 	}
-	return err
+	return errors.Join(err, perr)
 }
 
 func (f *follower) snapshot(ctx context.Context) (snap *appmaster.Snapshot, err error) {

@@ -269,10 +269,6 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 	if err != nil {
 		return nil, err
 	}
-	expiry, err := m.h.conf.Duration("yarn.am.liveness-monitor.expiry-interval-ms", time.Millisecond, 10*time.Minute)
-	if err != nil {
-		return nil, err
-	}
 	constraints, err := m.h.conf.String("yarn.resourcemanager.placement-constraints.handler")
 	if err != nil {
 		return nil, err
@@ -302,7 +298,7 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 	}
 	return yarn.New(yarn.Config{
 		Fresh:    fresh,
-		Master:   amrm.Config{Addrs: scheduler, Token: tokens[0], Host: m.k.host, Port: webPort, TrackingURL: "http://" + pages + "/", Protection: protection, Expiry: expiry},
+		Master:   amrm.Config{Addrs: scheduler, Token: tokens[0], Host: m.k.host, Port: webPort, TrackingURL: "http://" + pages + "/", Protection: protection, Expiry: m.h.masterExpiry()},
 		Nodes:    nm.Config{Protection: protection},
 		MemoryMB: c.Bytes("agent.memory") >> 20, VCores: int32(c.Int("agent.cpu")), Custom: custom, Label: c.Text("yarn.node-label"), Spread: c.Text("slot.selection") == "evenly-spread",
 		PerNode: c.Int("yarn.agents-per-node"), Constrain: constraints == "scheduler", Hosts: c.List("yarn.nodes"), Racks: c.List("yarn.racks"), Strict: c.Bool("yarn.strict-locality"),

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func TestQueueTold(t *testing.T) {
 			if i > 0 {
 				a.Queue = "root.a"
 			}
-			r.showReport(a)
+			r.showReport(a, "")
 		}
 		if got := stderr.String(); !strings.Contains(got, x.want) || x.want == "" && strings.Contains(got, told) || strings.Count(got, told) > 1 {
 			t.Errorf("%s: printed %q, want %q", name, got, x.want)
@@ -82,20 +83,17 @@ func TestQueueTold(t *testing.T) {
 // TestSubmitError: an application whose submission was not answered may run, and its files are kept; one that was refused does not.
 func TestSubmitError(t *testing.T) {
 	id := yarnid.Application{Cluster: 1, Number: 7}
-	gone, stop := context.WithCancel(t.Context())
-	stop()
 	lost := &yarnclient.UnreachableError{What: "submit " + id.String(), Err: errors.New("connection reset")}
 	for name, x := range map[string]struct {
-		ctx  context.Context
 		err  error
 		code int
 		kept bool
 	}{
-		"no answer":   {t.Context(), lost, exitUnreachable, true},
-		"refused":     {t.Context(), &yarnclient.APIError{Status: 400, Message: "no"}, exitPrecondition, false},
-		"interrupted": {gone, lost, exitUnreachable, false},
+		"no answer":   {lost, exitUnreachable, true},
+		"refused":     {&yarnclient.APIError{Status: 400, Message: "no"}, exitPrecondition, false},
+		"interrupted": {fmt.Errorf("cannot submit: %w", context.Canceled), exitUnreachable, true},
 	} {
-		err := submitError(x.ctx, id, "heddle", x.err)
+		err := submitError(id, "heddle", x.err)
 		e, ok := errors.AsType[*exitError](err)
 		if !ok || e.code != x.code {
 			t.Errorf("%s: %v, want exit code %d", name, err, x.code)

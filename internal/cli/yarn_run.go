@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
@@ -13,6 +16,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/jobgraph"
 	"github.com/heddle-stream/heddle/internal/ship"
 	"github.com/heddle-stream/heddle/yarnclient"
+	"github.com/heddle-stream/heddle/yarnclient/explain"
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
 
@@ -31,44 +35,54 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 	defer sub.close()
 	p := newProgress(s, plan.Name, plan.Name, f.quiet, times)
 	sub.trace = s.traceSubmission(ctx, c, plan.Name, times)
-	if err := sub.attended(ctx, p); err != nil {
-		p.clear()
+	interrupted, err := attended(ctx, s.env.Signals, p, &sub.doing, sub.submit)
+	p.clear()
+	if err != nil {
 		sub.trace.end("", err)
 		return err
 	}
-	p.clear()
 	sub.trace.end(sub.id.String(), nil)
 	r := &yarnRun{s: s, h: h, id: sub.id, flags: f, removeFolder: sub.remove}
 	r.progress = newProgress(s, plan.Name, sub.id.String(), f.quiet, times)
 	r.progress.timings = f.timings
+	r.patience = max(0, slotsConfig(c).Timeout)
+	if interrupted {
+		return r.tooLate(ctx)
+	}
 	if f.detach {
 		return r.detach()
 	}
 	return r.attend(ctx, newFollower(h, sub.id, sub.sec.Token).attach(), c.Duration("timeout"))
 }
 
-// attended submits, shows what takes a while, and ends with a signal.
-func (sub *submission) attended(ctx context.Context, p *progress) error {
+// attended submits, shows what takes a while, and ends with a signal. What can't be undone has a context of its own, firm, which only a second signal ends:
+// whether YARN took the application must be known before anything of it is removed. interrupted says that it was submitted all the same.
+func attended(ctx context.Context, signals <-chan os.Signal, p *progress, doing *atomic.Pointer[string], submit func(ctx, firm context.Context) error) (interrupted bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	firm, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
 	done := make(chan error, 1)
-	go func() { done <- sub.submit(ctx) }() // it is waited for
+	go func() { done <- submit(ctx, firm) }() // it is waited for
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case err := <-done:
-			return err
+			if _, unanswered := errors.AsType[*unansweredError](err); interrupted && err != nil && !unanswered {
+				err = &exitError{exitCancelled, errors.New("interrupted before the application was submitted"), nil}
+			}
+			return interrupted, err
 		case <-tick.C:
-			if text := sub.doing.Load(); text != nil && *text != "" {
+			if text := doing.Load(); text != nil && *text != "" {
 				p.update(*text, p.last == "")
 			}
-		case <-sub.s.env.Signals:
-			cancel()
-			if err := <-done; err != nil {
-				return &exitError{exitCancelled, errors.New("interrupted before the application was submitted"), nil}
+		case <-signals:
+			if interrupted {
+				abandon()
 			}
-			return nil // too late: it is submitted, and the next signal cancels it
+			interrupted = true
+			cancel()
 		}
 	}
 }
@@ -82,14 +96,36 @@ type yarnRun struct {
 	flags        runFlags
 	removeFolder func() error // for an application that never got a master; nil: somebody else's affair
 	progress     *progress
+	patience     time.Duration // of a job that waits for its slots; 0: not known, or for ever
 
 	// Owned by attend.
 	last        *appmaster.Snapshot // the latest
 	report      *yarnclient.App     // the latest
 	placed      bool                // YARN's queue for it was told
 	reached     time.Time           // when somebody answered last
+	heard       time.Time           // when the ApplicationMaster did
+	mute        bool                // that it does not answer was told
+	why         *explain.Finding    // why it waits or waited, if that is known
 	interrupted bool
 	attempt     uint32 // of the ApplicationMaster, from 0
+}
+
+// tooLate ends an application that was submitted when an interrupt came, as one that waits for it would.
+func (r *yarnRun) tooLate(ctx context.Context) error {
+	if r.s.onSignal == "detach" {
+		return r.stillRuns(exitTimeout, fmt.Errorf("interrupted; %s goes on", r.id))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if err := r.h.rm.Kill(ctx, r.id, "killed by "+r.h.user); err != nil {
+		return r.stillRuns(exitUnreachable, fmt.Errorf("interrupted when YARN had taken %s already, which could not be killed: %w", r.id, err))
+	}
+	if r.removeFolder != nil {
+		if err := r.removeFolder(); err != nil {
+			r.progress.say(fmt.Sprintf("cannot remove the application's files from HDFS: %v", err))
+		}
+	}
+	return &exitError{exitCancelled, fmt.Errorf("interrupted when YARN had taken %s already; it was killed", r.id), nil}
 }
 
 // detach prints the application's id.
@@ -126,6 +162,7 @@ func (r *yarnRun) attend(ctx context.Context, f *follower, limit time.Duration) 
 	defer wg.Wait()
 	defer stop()
 	r.reached = time.Now()
+	r.heard = r.reached
 	for {
 		select {
 		case s := <-sights:
@@ -167,6 +204,9 @@ func (r *yarnRun) signalled(ctx context.Context, cancels chan<- struct{}) error 
 // stillRuns ends the wait, not the application.
 func (r *yarnRun) stillRuns(code int, err error) error {
 	hints := []string{"to see how it goes: " + r.s.env.Program + " status " + r.id.String(), "to end it: " + r.s.env.Program + " cancel " + r.id.String()}
+	if r.why != nil {
+		return &exitError{code, err, append(r.whyHints(), hints...)}
+	}
 	if r.last == nil {
 		hints = append([]string{"to see why it waits: " + r.s.env.Program + " explain " + r.id.String()}, hints...)
 	}
@@ -232,13 +272,18 @@ func (r *yarnRun) see(s sight) (over bool, err error) {
 	if s.report != nil || s.snap != nil {
 		r.reached = now
 	}
+	reason := r.tellWhy(s.why)
 	if s.report != nil {
-		r.showReport(s.report)
+		r.showReport(s.report, reason)
 		r.report = s.report
 	}
 	switch {
 	case s.snap != nil:
+		r.answered(now)
 		s.snap.Waiting = printable(s.snap.Waiting)
+		if reason != "" {
+			s.snap.Waiting = cmp.Or(s.snap.Waiting, "the job to start") + "; " + reason
+		}
 		if n := s.snap.MasterAttempt; n > r.attempt {
 			r.attempt = n
 			r.progress.say(fmt.Sprintf("%s: attempt %d of its ApplicationMaster, since the one before failed: the job starts afresh", r.id, n+1))
@@ -247,8 +292,8 @@ func (r *yarnRun) see(s sight) (over bool, err error) {
 		r.progress.show(s.snap, s.page)
 	case s.reportEr != nil:
 		r.progress.unanswered(s.reportEr)
-	case s.snapErr != nil && r.report != nil:
-		r.progress.update(fmt.Sprintf("%s: %s, as YARN says; the ApplicationMaster does not answer", r.id, strings.ToLower(r.report.State)), false)
+	case s.snapErr != nil && r.report != nil && !r.report.Ended():
+		r.silent(now)
 	}
 	if s.report != nil && s.report.Ended() {
 		return true, r.conclude(s.report)
@@ -259,12 +304,42 @@ func (r *yarnRun) see(s sight) (over bool, err error) {
 	return false, nil
 }
 
+// silenceTold is how long an ApplicationMaster may be silent until that is told.
+const silenceTold = 3 * time.Second
+
+// silent tells that the ApplicationMaster does not answer, and what YARN makes of that.
+func (r *yarnRun) silent(now time.Time) {
+	d := now.Sub(r.heard)
+	if d < silenceTold {
+		return
+	}
+	text := fmt.Sprintf("%s: its ApplicationMaster has not answered for %s; YARN says %s", r.id, d.Round(time.Second), r.report.State)
+	if limit := r.h.masterExpiry(); limit > 0 {
+		text += fmt.Sprintf(", and gives it up if it hears nothing of it for %s (yarn.am.liveness-monitor.expiry-interval-ms)", limit)
+	}
+	if !r.mute {
+		r.mute = true
+		r.progress.say(text)
+		return
+	}
+	r.progress.update(text, false)
+}
+
+// answered notes that the ApplicationMaster lives.
+func (r *yarnRun) answered(now time.Time) {
+	if r.mute {
+		r.mute = false
+		r.progress.say(fmt.Sprintf("%s: its ApplicationMaster answers again, after %s", r.id, now.Sub(r.heard).Round(time.Second)))
+	}
+	r.heard = now
+}
+
 func (r *yarnRun) stillHints() []string {
 	return []string{"it may still run; to see later: " + r.s.env.Program + " status " + r.id.String()}
 }
 
 // showReport tells what an application that does not run yet waits for.
-func (r *yarnRun) showReport(a *yarnclient.App) {
+func (r *yarnRun) showReport(a *yarnclient.App, reason string) {
 	switch a.State {
 	case yarnclient.StateAccepted, yarnclient.StateRunning, yarnclient.StateFinished: // before, the queue is only what was asked for
 		if !r.placed && a.Queue != "" {
@@ -278,7 +353,7 @@ func (r *yarnRun) showReport(a *yarnclient.App) {
 		r.progress.waiting("for YARN to accept it")
 	case yarnclient.StateAccepted:
 		t.mark("accepted")
-		r.progress.waiting("for YARN to start its ApplicationMaster: " + waitReason(a.Diagnostics))
+		r.progress.waiting("for YARN to start its ApplicationMaster: " + cmp.Or(reason, waitReason(a.Diagnostics)))
 	case yarnclient.StateRunning:
 		t.mark("accepted")
 	}
@@ -375,6 +450,12 @@ func (r *yarnRun) jobFailed(result *appmaster.Result, a *yarnclient.App) error {
 		hints = append(hints, "last lines of its log:")
 		for line := range strings.SplitSeq(rest, "\n") {
 			hints = append(hints, printable(line))
+		}
+	}
+	if strings.Contains(first, "(slot.request-timeout)") {
+		hints = append(hints, r.whyHints()...)
+		if r.blocked() {
+			return precondition(err, append(hints, r.whereLogs()...)...)
 		}
 	}
 	hints = append(hints, r.whereLogs()...)

@@ -49,8 +49,9 @@ type submission struct {
 // say tells what takes a while.
 func (sub *submission) say(text string) { sub.doing.Store(&text) }
 
-// submit stages and submits the application. When it fails, nothing of the application is left in HDFS, unless YARN may have accepted it.
-func (sub *submission) submit(ctx context.Context) error {
+// submit stages and submits the application. When it fails, nothing of the application is left in HDFS, unless YARN may have accepted it. The
+// submission itself goes by firm, since its outcome must be known.
+func (sub *submission) submit(ctx, firm context.Context) error {
 	pick := make(chan program, 1)
 	go func() { pick <- sub.pick(ctx) }() // ends soon, or with ctx; it is waited for below
 	var app yarnclient.NewApp
@@ -73,7 +74,7 @@ func (sub *submission) submit(ctx context.Context) error {
 	}
 	sub.id = app.ID
 	sub.times.mark("cluster asked")
-	if err := sub.send(ctx, app, p); err != nil {
+	if err := sub.send(ctx, firm, app, p); err != nil {
 		if _, ok := errors.AsType[*unansweredError](err); !ok { // else YARN may start it yet, with what is there
 			sub.remove()
 		}
@@ -119,7 +120,7 @@ func (sub *submission) close() {
 }
 
 // send stages the files and submits.
-func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, p program) error {
+func (sub *submission) send(ctx, firm context.Context, app yarnclient.NewApp, p program) error {
 	c := sub.conf
 	z, err := containerSizes(c, sub.h.conf, app)
 	if err != nil {
@@ -163,13 +164,16 @@ func (sub *submission) send(ctx context.Context, app yarnclient.NewApp, p progra
 		MaxAttempts: c.Int("yarn.max-attempts"), FailuresValidity: c.Duration("yarn.attempt-failures-validity"), KeepContainers: c.Bool("yarn.keep-containers"),
 		NodeLabel: c.Text("yarn.node-label"), AMNodeLabel: c.Text("yarn.node-label"), RollingLogs: c.Text("yarn.log-rolling"), Logs: c.Text("yarn.log-include"), Custom: z.masterCustom,
 	}
-	if err := sub.h.rm.Submit(ctx, request); err != nil {
-		return submitError(ctx, app.ID, sub.s.env.Program, err)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := sub.h.rm.Submit(firm, request); err != nil {
+		return submitError(app.ID, sub.s.env.Program, err)
 	}
 	sub.times.mark("submitted")
 	if d := c.Duration("yarn.lifetime"); d > 0 {
-		if err := sub.h.rm.SetExpiry(ctx, app.ID, time.Now().Add(d)); err != nil {
-			err = errors.Join(yarnError(err), sub.h.rm.Kill(ctx, app.ID, "its lifetime could not be set"))
+		if err := sub.h.rm.SetExpiry(firm, app.ID, time.Now().Add(d)); err != nil {
+			err = errors.Join(yarnError(err), sub.h.rm.Kill(firm, app.ID, "its lifetime could not be set"))
 			return fmt.Errorf("the application was killed, since its lifetime could not be set: %w", err)
 		}
 	}
@@ -188,9 +192,9 @@ func (e *unansweredError) Error() string {
 
 func (e *unansweredError) Unwrap() error { return e.err }
 
-// submitError is why a submission failed, for people. One that was not answered may have come through, unless it was this process that gave up.
-func submitError(ctx context.Context, id yarnid.Application, program string, err error) error {
-	if _, ok := errors.AsType[*yarnclient.UnreachableError](err); !ok || ctx.Err() != nil {
+// submitError is why a submission failed, for people. One that was not answered may have come through.
+func submitError(id yarnid.Application, program string, err error) error {
+	if _, ok := errors.AsType[*yarnclient.UnreachableError](err); !ok && !errors.Is(err, context.Canceled) {
 		return yarnError(err)
 	}
 	return unreachable(&unansweredError{id, err}, "to see, once a ResourceManager runs: "+program+" status "+id.String(),

@@ -7,6 +7,7 @@ package explain
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/heddle-stream/heddle/yarnclient/report"
 )
@@ -19,6 +20,10 @@ type Facts struct {
 	Labels     []string      // of the cluster
 	NoLabels   bool          // Labels is not known
 	Activities []report.Diagnostic
+
+	Now     time.Time
+	Manager time.Time     // when the active ResourceManager started
+	Expiry  time.Duration // for how long an ApplicationMaster may be silent; 0: not known
 }
 
 // Grade is how bad a finding is.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heddle-stream/heddle/yarnclient/report"
 )
@@ -17,7 +18,7 @@ func cluster() Facts {
 		return report.Node{ID: host + ":8041", Host: host, State: "RUNNING", Used: mb(512, 1), Free: mb(3584, 3), Rack: "/default-rack"}
 	}
 	return Facts{
-		App: report.App{ID: "application_1_0001", User: "alice", Queue: "root.default", State: report.StateRunning, Containers: 1,
+		App: report.App{ID: "application_1_0001", User: "alice", Queue: "root.default", State: report.StateRunning, Containers: 1, MemoryMB: 512, VCores: 1,
 			Asks: []report.Ask{{Priority: 1, Where: "*", Count: 2, Each: mb(1024, 1)}}},
 		Scheduler: report.Scheduler{Type: "capacityScheduler", MaxAllocation: mb(8192, 4), Queues: []report.Queue{
 			{Path: "root", State: "RUNNING", MaxOfCluster: 100, UsedOfCluster: 12, Used: mb(1024, 2), Max: mb(8192, 8)},
@@ -30,6 +31,9 @@ func cluster() Facts {
 }
 
 const notActivated = "[Mon] Application is added to the scheduler and is not yet activated. Queue's AM resource limit exceeded.  Details : AM Partition = <DEFAULT_PARTITION>; AM Resource Request = <memory:256, vCores:1>; Queue Resource Limit for AM = <memory:QQ, vCores:9>; User AM Resource Limit of the queue = <memory:UU, vCores:9>; Queue AM Resource Usage = <memory:512, vCores:2>; "
+
+// at is a moment, in seconds.
+func at(s int) time.Time { return time.Unix(1_767_225_600+int64(s), 0) }
 
 func accepted(f *Facts, diagnostics string) {
 	f.App.State, f.App.Asks, f.App.Diagnostics = report.StateAccepted, nil, diagnostics
@@ -56,7 +60,7 @@ func TestExplain(t *testing.T) {
 		{"queue full", func(f *Facts) { f.Scheduler.Queues[1].UsedOfCluster, f.Scheduler.Queues[1].Used = 55, mb(4505, 4) }, "delays queue-full", []string{"root.default", "4505 MB", "maximum-capacity"}},
 		{"parent full", func(f *Facts) {
 			f.Scheduler.Queues[1].Path, f.App.Queue = "root.p.default", "default"
-			f.Scheduler.Queues = append(f.Scheduler.Queues, report.Queue{Path: "root.p", MaxOfCluster: 20, UsedOfCluster: 20})
+			f.Scheduler.Queues = append(f.Scheduler.Queues, report.Queue{Path: "root.p", MaxOfCluster: 40, UsedOfCluster: 40})
 		}, "delays queue-full", []string{"Queue root.p, above root.p.default"}},
 		{"user limit", func(f *Facts) { f.Scheduler.Queues[1].Users[0].Limit = mb(1024, 5) }, "delays user-limit", []string{"alice", "1024 MB", "user-limit-factor"}},
 		{"unknown label", func(f *Facts) { f.App.Asks[0].Label = "ssd" }, "blocks label-unknown", []string{"ssd", "gpu"}},
@@ -93,11 +97,49 @@ func TestExplain(t *testing.T) {
 			f.Scheduler.Queues[1].Users[0].Limit = mb(1024, 5)
 			f.Activities = []report.Diagnostic{{Text: "Queue does not have enough headroom for inner highest-priority request"}, {Text: "Queue hits user max-capacity limit"}}
 		}, "delays user-limit", nil},
+		{"beyond the nodes", func(f *Facts) { f.App.Asks[0].Count = 8; f.Scheduler.Queues = nil }, "blocks beyond-capacity",
+			[]string{"8 more containers of 1024 MB and 1 core are wanted beside the 1 that it has, 8704 MB and 9 cores in all", "8192 MB and 8 cores at most", "1 of them will never come", "nodes added"}},
+		{"just what the nodes have", func(f *Facts) { f.App.Asks[0].Count = 7; f.Scheduler.Queues = nil }, "delays unknown", nil},
+		{"beyond what fits on nodes", func(f *Facts) {
+			f.App.Asks[0] = report.Ask{Where: "*", Count: 4, Each: mb(1800, 1)}
+			f.App.MemoryMB = 0
+		}, "blocks beyond-capacity", []string{"4915 MB"}},
+		{"nodes can't be cut into so many", func(f *Facts) {
+			f.App.Asks[0] = report.Ask{Where: "*", Count: 3, Each: mb(2500, 1)}
+			f.Scheduler.Queues = nil
+			f.App.MemoryMB = 100
+		}, "blocks beyond-capacity",
+			[]string{"have room for 2 containers of that size"}},
+		{"beyond the queue", func(f *Facts) { f.App.Asks[0].Count = 5 }, "blocks beyond-capacity", []string{"In queue root.default it can have 4915 MB and 5 cores at most", "maximum-capacity of root.default"}},
+		{"beyond a user's share", func(f *Facts) {
+			q := &f.Scheduler.Queues[1]
+			q.Max, q.MaxOfCluster, q.OfCluster, q.UserLimitFactor, f.App.Asks[0].Count = mb(0, 0), 100, 25, 1, 5
+		}, "blocks beyond-capacity", []string{"one user of queue root.default", "user-limit-factor", "3072 MB"}},
+		{"cores that may not count", func(f *Facts) {
+			f.App.Asks[0] = report.Ask{Where: "*", Count: 20, Each: mb(100, 1)}
+			f.Scheduler.Queues = nil
+		}, "delays unknown", nil},
+		{"cores that count", func(f *Facts) {
+			f.App.Asks[0] = report.Ask{Where: "*", Count: 20, Each: mb(100, 1)}
+			f.Scheduler.Queues, f.Nodes[0].Used, f.Nodes[0].Free = nil, mb(512, 4), mb(3584, 0)
+		}, "blocks beyond-capacity", []string{"8 cores at most"}},
+		{"beyond what a label has", func(f *Facts) {
+			f.App.Asks[0].Label, f.App.Asks[0].Count, f.Nodes[0].Labels = "gpu", 4, []string{"gpu"}
+		}, "blocks beyond-capacity", []string{"with label gpu"}},
 		{"reserved", func(f *Facts) { f.App.Reserved = mb(1024, 1) }, "note reserved", nil},
 
 		{"master: starts", func(f *Facts) {
 			accepted(f, "AM container is launched, waiting for AM container to Register with RM")
 		}, "delays starting", []string{"heddle logs application_1_0001"}},
+		{"master: its container was given, and YARN says nothing", func(f *Facts) { accepted(f, ""); f.App.AMContainer = "http://n1:8042/logs" }, "delays starting", nil},
+		{"master: does not register", func(f *Facts) {
+			accepted(f, "AM container is launched, waiting for AM container to Register with RM")
+			f.App.Started, f.App.Launched, f.Manager, f.Now, f.Expiry = at(0), at(2), at(-3600), at(62), 10*time.Minute
+		}, "delays silent-start", []string{"started 1m0s ago", "after 10m0s (yarn.am.liveness-monitor.expiry-interval-ms), in about 9m0s", "heddle kill application_1_0001"}},
+		{"master: ResourceManager restarted before it was started", func(f *Facts) {
+			accepted(f, "")
+			f.App.AMContainer, f.App.Started, f.Manager, f.Now, f.Expiry = "http://n1:8042/logs", at(0), at(10), at(100), time.Minute
+		}, "delays manager-restarted", []string{"started anew 1m30s ago", "about to give it up"}},
 		{"master: queue's share", func(f *Facts) { accepted(f, strings.NewReplacer("QQ", "600", "UU", "600").Replace(notActivated)) }, "delays masters-limit", []string{"600 MB", "256 MB", "maximum-am-resource-percent"}},
 		{"master: user's share", func(f *Facts) { accepted(f, strings.NewReplacer("QQ", "6000", "UU", "600").Replace(notActivated)) }, "delays masters-limit-user", []string{"user-limit-factor"}},
 		{"master: label without nodes", func(f *Facts) {

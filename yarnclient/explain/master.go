@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/heddle-stream/heddle/yarnclient/report"
 )
@@ -15,10 +16,8 @@ func (x *explanation) accepted() {
 	x.r.Headline = "YARN has accepted it, and its ApplicationMaster does not run yet"
 	d := x.f.App.Diagnostics
 	switch {
-	case strings.Contains(d, "waiting for AM container to Register"), strings.Contains(d, "waiting for AM container to be launched"):
-		x.r.Headline = "Its ApplicationMaster's container is given, and starts"
-		x.add(Delays, "starting", "YARN has given the ApplicationMaster a container. Its files are being brought to the node, or it starts and has not registered yet.",
-			"If that lasts longer than a minute, look at what it wrote: `heddle logs "+x.f.App.ID+"`. A node that can't run it shows there, or as a new attempt.")
+	case x.f.App.AMContainer != "", strings.Contains(d, "waiting for AM container to Register"), strings.Contains(d, "waiting for AM container to be launched"):
+		x.starting()
 		return
 	case strings.Contains(d, "AM resource limit exceeded"):
 		x.masters(d)
@@ -44,6 +43,44 @@ func (x *explanation) accepted() {
 		x.add(Delays, "unknown", text, "Ask again in some seconds.")
 	}
 	x.settle()
+}
+
+// startTime is how long a master's start takes at most if all goes well.
+const startTime = 20 * time.Second
+
+// starting explains a master that has its container and has not registered. YARN itself says nothing more of that until it gives it up.
+func (x *explanation) starting() {
+	a := x.f.App
+	x.r.Headline = "Its ApplicationMaster's container is given, and starts"
+	fix := "Look at what it wrote: `heddle logs " + a.ID + "`. Wait for the next attempt, or end it (`heddle kill " + a.ID + "`) and submit it again."
+	restarted := x.f.Manager.After(a.Started) && !a.Started.IsZero() && x.f.Manager.After(a.Launched)
+	since := a.Launched
+	if restarted {
+		since = x.f.Manager
+	}
+	age := x.f.Now.Sub(since).Round(time.Second)
+	switch {
+	case since.IsZero() || age < startTime && !restarted:
+		x.add(Delays, "starting", "YARN has given the ApplicationMaster a container. Its files are being brought to the node, or it starts and has not registered yet.",
+			"If that lasts longer than a minute, look at what it wrote: `heddle logs "+a.ID+"`. A node that can't run it shows there, or as a new attempt.")
+	case restarted:
+		x.add(Delays, "manager-restarted", fmt.Sprintf("The ResourceManager was started anew %s ago, after it had given the ApplicationMaster a container, which it may not have started before that. It waits for it to register%s.", age, x.givesUp(age)), fix)
+	default:
+		x.add(Delays, "silent-start", fmt.Sprintf("The ApplicationMaster's container was started %s ago, and it has not registered with YARN%s.", age, x.givesUp(age)), fix)
+	}
+}
+
+// givesUp says when YARN gives a master up that has been silent for so long.
+func (x *explanation) givesUp(age time.Duration) string {
+	const option = "yarn.am.liveness-monitor.expiry-interval-ms"
+	switch left := x.f.Expiry - age; {
+	case x.f.Expiry <= 0:
+		return ""
+	case left > 0:
+		return fmt.Sprintf(", and gives it up after %s (%s), in about %s: then another attempt starts, if there may be one", x.f.Expiry, option, left)
+	default:
+		return fmt.Sprintf(", and is about to give it up, after %s and a third more (%s): then another attempt starts, if there may be one", x.f.Expiry, option)
+	}
 }
 
 // masterAsk is what the master wants, as far as it is told.

@@ -18,7 +18,8 @@ type World struct {
 	Nodes      []report.Node
 	Labels     []string
 	Activities []report.Diagnostic
-	Denied     []string // paths of queues that clients may not submit to
+	Started    time.Time // when the active ResourceManager was started; zero: it does not tell
+	Denied     []string  // paths of queues that clients may not submit to
 }
 
 // Application is one that a client submitted, or a test put there.
@@ -215,6 +216,15 @@ func (c *Cluster) selected(states, types, tags []string, user, queue string) []A
 	}
 	slices.SortFunc(out, func(a, b Application) int { return strings.Compare(a.ID, b.ID) })
 	return out
+}
+
+// startedOn is when the active ResourceManager was started, as it writes it.
+func (c *Cluster) startedOn() int64 {
+	w, _ := c.view()
+	if w.Started.IsZero() {
+		return 0
+	}
+	return w.Started.UnixMilli()
 }
 
 // view is what is told of the cluster now.

@@ -57,7 +57,7 @@ func (c *Cluster) WebHandler(i int) http.Handler {
 		if _, active := c.view(); active == i {
 			state = "ACTIVE"
 		}
-		write(w, 200, obj{"clusterInfo": obj{"state": "STARTED", "haState": state, "hadoopVersion": "3.4.3"}})
+		write(w, 200, obj{"clusterInfo": obj{"state": "STARTED", "haState": state, "hadoopVersion": "3.4.3", "startedOn": c.startedOn()}})
 	})
 	handle("POST "+ws+"/apps/new-application", func(*http.Request, string) (int, any) {
 		return 200, obj{"application-id": c.newApp().String(), "maximum-resource-capability": c.largestJSON()}
@@ -161,6 +161,15 @@ func appJSON(a Application) obj {
 	out := obj{"id": a.ID, "user": a.User, "name": a.Name, "queue": a.Queue, "state": a.State, "finalStatus": a.FinalStatus, "progress": a.Progress, "trackingUrl": a.TrackingURL,
 		"diagnostics": a.Diagnostics, "applicationType": a.Type, "applicationTags": strings.Join(a.Tags, ","), "priority": a.Priority, "startedTime": a.Started.UnixMilli(),
 		"runningContainers": a.Containers, "allocatedMB": a.MemoryMB, "allocatedVCores": a.VCores, "appNodeLabelExpression": a.Label, "amNodeLabelExpression": a.AMLabel}
+	if a.AMContainer != "" {
+		out["amContainerLogs"] = a.AMContainer
+	}
+	if a.AMAddress != "" {
+		out["amRPCAddress"] = a.AMAddress
+	}
+	if !a.Launched.IsZero() {
+		out["launchTime"] = a.Launched.UnixMilli()
+	}
 	if len(asks) > 0 {
 		out["resourceRequests"] = some(asks)
 	}
