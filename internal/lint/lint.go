@@ -5,6 +5,7 @@ package lint
 // layers from the top down: a package imports only packages of lower layers (and its own subpackages' rules apply to them alone).
 // A pattern ending in /... covers a folder's packages.
 var layers = [][]string{
+	{"bench/yarn"},
 	{"cmd/...", "itest/...", "examples/...", "packaging/...", "bench/peers", "bench/kafka"},
 	{"run", "heddletest"},
 	{"internal/cli"},
