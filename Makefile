@@ -8,7 +8,7 @@ TRIM    ?= -trimpath
 
 ARCH    ?= $(shell $(GO) env GOARCH)
 
-.PHONY: help build dist demo test unit lint bench bench-peers sim machine itest itest-kafka itest-kafka-long itest-yarn itest-yarn-long itest-kerberos itest-kerberos-long itest-net itest-web itest-jaeger needs generate fuzz clean
+.PHONY: help build dist demo test unit lint bench bench-peers bench-yarn sim machine itest itest-kafka itest-kafka-long itest-yarn itest-yarn-long itest-kerberos itest-kerberos-long itest-net itest-web itest-jaeger needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -47,6 +47,9 @@ bench: ## the exchange beside a raw TCP loop; docs/performance.md explains
 
 bench-peers: ## the exchange's goals beside raw loops and Flink, in turns (JDK 17, Maven, ten quiet minutes); ARGS="-rounds 1" for less
 	$(STATIC) $(GO) run ./bench/peers $(ARGS)
+
+bench-yarn: ## a start on YARN beside Flink's on the same cluster, in turns: one of its own, or that of HADOOP_CONF_DIR (JDK 17, Maven, ten quiet minutes); ARGS="-rounds 1" for less
+	$(STATIC) $(GO) run ./bench/yarn $(ARGS)
 
 sim: ## the master's control plane in simulation: scripts, and SEEDS=n random clusters full of faults
 	$(GO) test -count=1 ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
