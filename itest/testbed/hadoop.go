@@ -289,7 +289,7 @@ func (h *Hadoop) managers(yarn properties, ha bool, port func() string) {
 	_, zkPort, _ := strings.Cut(h.zk, ":")
 	zoo := h.bed.File("hadoop/zoo.cfg", "tickTime=500\ndataDir="+h.bed.Dir("hadoop/zk")+"\nclientPort="+zkPort+"\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n")
 	h.daemons[zooKeeper] = &daemon{class: "org.apache.zookeeper.server.ZooKeeperServerMain", user: "yarn", args: []string{zoo}}
-	maps.Copy(yarn, properties{rm + "ha.enabled": "true", rm + "cluster-id": "itest", rm + "ha.rm-ids": ResourceManager + "," + StandbyManager, "hadoop.zk.address": h.zk, "hadoop.zk.timeout-ms": "4000",
+	maps.Copy(yarn, properties{rm + "ha.enabled": "true", rm + "cluster-id": "itest", rm + "ha.rm-ids": ResourceManager + "," + StandbyManager, "hadoop.zk.address": h.zk, "hadoop.zk.timeout-ms": "8000",
 		rm + "zk-state-store.parent-path": "/rmstore", rm + "store.class": "org.apache.hadoop.yarn.server.resourcemanager.recovery.ZKRMStateStore",
 		"yarn.client.failover-sleep-base-ms": "100", "yarn.client.failover-sleep-max-ms": "500"})
 	for _, id := range []string{ResourceManager, StandbyManager} {
@@ -374,7 +374,7 @@ func (h *Hadoop) Start(name string, extra ...string) {
 // WaitReady waits until every daemon is there, HDFS can be written and all nodes have registered.
 func (h *Hadoop) WaitReady() {
 	h.bed.t.Helper()
-	h.bed.Eventually("the Hadoop cluster is ready", 4*time.Minute, func() error {
+	h.bed.Eventually("the Hadoop cluster is ready", 8*time.Minute, func() error {
 		for name, d := range h.daemons {
 			if !d.proc.Running() && !d.killed {
 				h.bed.t.Fatalf("%s ended:\n%s", name, d.proc.Tail(30))
