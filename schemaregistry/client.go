@@ -46,18 +46,21 @@ type client struct {
 	urls      []string
 	cloudera  bool
 	http      *http.Client
-	authorize func(*http.Request) error
-	patience  time.Duration // how long to try before giving up
+	authorize func(*http.Request) error // nil: nothing is to be done for it
+	patience  time.Duration             // how long to try before giving up
 
 	mu   sync.Mutex
 	byID map[int64]*schema // guarded by mu
 	next int               // guarded by mu: the URL that answered last
 }
 
-// UnavailableError says that no URL of a registry answers. No record is at fault for it.
+// UnavailableError says that no URL of a registry answers, or that we can't ask it because Kerberos does not. No record is at fault for it.
 type UnavailableError struct{ Err error }
 
 func (e *UnavailableError) Error() string {
+	if k, ok := e.Err.(*kerberosError); ok {
+		return k.Error()
+	}
 	return "the schema registry does not answer: " + e.Err.Error()
 }
 func (e *UnavailableError) Unwrap() error { return e.Err }
@@ -98,8 +101,14 @@ func newClient(option func(string) (string, bool)) (*client, error) {
 	}
 	// It is asked now and then: no connection waits for that.
 	tr := &http.Transport{Proxy: nil, TLSClientConfig: tc, DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second}
-	c.http = &http.Client{Transport: tr, Timeout: 10 * time.Second}
-	c.authorize, err = authorization(str(optUser), option)
+	proven, err := byKerberos(tr, option)
+	if err != nil {
+		return nil, err
+	}
+	c.http = &http.Client{Transport: proven, Timeout: 10 * time.Second}
+	if c.authorize, err = authorization(str(optUser), option); err == nil && c.authorize != nil && proven != http.RoundTripper(tr) {
+		err = fmt.Errorf("%s is set beside %s or %s: want one of them", optKerberos, optUser, optToken)
+	}
 	return c, err
 }
 
@@ -138,7 +147,7 @@ func authorization(user string, option func(string) (string, bool)) (func(*http.
 			return err
 		}, nil
 	}
-	return func(*http.Request) error { return nil }, nil
+	return nil, nil
 }
 
 func tlsConfig(ca, cert, key string) (*tls.Config, error) {
@@ -264,16 +273,18 @@ func (c *client) latest(ctx context.Context, subject string) (*schema, error) {
 func (c *client) ask(ctx context.Context, method, path string, body []byte, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
+	var why error
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		c.mu.Lock()
 		first := c.next
 		c.mu.Unlock()
-		var why error
 		for i := range c.urls {
 			n := (first + i) % len(c.urls)
 			err := c.once(ctx, method, c.urls[n]+path, body, answer)
 			if away, ok := errors.AsType[*UnavailableError](err); ok {
-				why = away
+				if why == nil || !ofKerberos(why) { // what is wrong with that is told even if another URL is dead
+					why = away
+				}
 				continue
 			}
 			c.mu.Lock()
@@ -301,12 +312,14 @@ func (c *client) once(ctx context.Context, method, url string, body []byte, answ
 	if body != nil {
 		req.Header.Set("Content-Type", "application/vnd.schemaregistry.v1+json")
 	}
-	if err := c.authorize(req); err != nil {
-		return &refusedError{err.Error()}
+	if c.authorize != nil {
+		if err := c.authorize(req); err != nil {
+			return &refusedError{err.Error()}
+		}
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return &UnavailableError{err}
+		return unanswered(err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
