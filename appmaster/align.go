@@ -125,10 +125,7 @@ func (a *alignment) when() time.Time {
 
 // align tells the agents how far the slowest of each group is, if that is new and due.
 func (m *master) align(now time.Time) {
-	news := m.aligned.due(now, func(vertex, subtask int) (int, cluster.TaskState) {
-		e := m.job0().Execution(vertex, subtask)
-		return e.ID.Attempt, e.State
-	})
+	news := m.aligned.due(now, m.executionOf)
 	if len(news) == 0 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
 	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/jobgraph"
 )
 
 // passMark tells the agents how far sources have been dealt with: up to the last mark that every sink has delivered.
@@ -16,7 +17,7 @@ func (m *master) passMark() {
 	if !m.marked {
 		return
 	}
-	mark := m.deliveredMark()
+	mark := m.delivered().least(m.executionOf)
 	if mark <= m.mark || mark == math.MaxInt64 {
 		return
 	}
@@ -28,23 +29,40 @@ func (m *master) passMark() {
 	}
 }
 
-// deliveredMark is the least mark of all subtasks of all sinks. Those that have finished have delivered everything.
-func (m *master) deliveredMark() int64 {
+// executionOf says what runs a subtask now.
+func (m *master) executionOf(vertex, subtask int) (attempt int, state cluster.TaskState) {
+	e := m.job0().Execution(vertex, subtask)
+	return e.ID.Attempt, e.State
+}
+
+// deliveries are what the subtasks of a job's sinks have reported of marks.
+type deliveries struct {
+	job     *flow.Graph
+	graph   *jobgraph.Graph
+	reports [][]report // by vertex and subtask
+}
+
+func (m *master) delivered() deliveries { return deliveries{m.cfg.Job, m.cfg.Graph, m.reports} }
+
+// least is the least mark of all subtasks of all sinks. Those that have finished have delivered everything: where all have, or there are none, it is
+// math.MaxInt64. While one has not reported in its present attempt it is 0.
+func (d deliveries) least(execution func(vertex, subtask int) (int, cluster.TaskState)) int64 {
 	mark := int64(math.MaxInt64)
-	for v := range m.cfg.Graph.Vertices {
-		for _, n := range m.cfg.Graph.Vertices[v].Nodes {
-			if !m.cfg.Job.Nodes[n].Sink {
+	for v := range d.graph.Vertices {
+		for _, n := range d.graph.Vertices[v].Nodes {
+			if !d.job.Nodes[n].Sink {
 				continue
 			}
-			for e := range m.job0().Executions(v) {
-				if e.State == cluster.Finished {
-					continue
-				}
-				r := &m.reports[v][e.ID.Subtask]
-				if r.attempt != e.ID.Attempt {
+			for sub := range d.reports[v] {
+				attempt, state := execution(v, sub)
+				r := &d.reports[v][sub]
+				switch {
+				case state == cluster.Finished:
+				case r.attempt != attempt || r.TaskReport == nil:
 					return 0
+				default:
+					mark = min(mark, counter(r.TaskReport, n, flow.DeliveredMark))
 				}
-				mark = min(mark, counter(r.TaskReport, n, flow.DeliveredMark))
 			}
 		}
 	}

@@ -159,6 +159,16 @@ func (m *splitMarks[T]) driftsWhole(now int64, tell func(split string, wait bool
 	return waiting
 }
 
+// beyond reports whether a split that is read has come so far that it is time for a look, whenever that would be.
+func (m *splitMarks[T]) beyond(id string, now int64) bool {
+	s := m.splits[id]
+	if s == nil || s.wait {
+		return false
+	}
+	w := s.gen.Watermark(now)
+	return w != MinTime && (m.basis == MaxTime || ahead(w, m.basis, m.marks.MaxDrift.Milliseconds()))
+}
+
 // turn decides whether a split at w waits.
 func (m *splitMarks[T]) turn(id string, s *splitMark[T], w, least, limit int64, tell func(split string, wait bool)) {
 	switch {
@@ -185,6 +195,7 @@ func (m *splitMarks[T]) base(now int64) int64 {
 			least = min(least, m.others)
 		}
 	}
+	m.basis = least
 	return least
 }
 

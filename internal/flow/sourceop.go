@@ -238,6 +238,9 @@ func (o *sourceOp[T]) push(split string, b Batch[T]) error {
 	if err := o.splits.observe(split, b, now); err != nil {
 		return err
 	}
+	if o.aligns && o.splits.beyond(split, now) {
+		o.alignAt = MinTime
+	}
 	if err := o.tell(o.splits.wake()); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type splitMarks[T any] struct {
 	// How they wait for each other, and for others: see align.go.
 	grouped  bool
 	others   int64            // how far the slowest of the group is; MinTime: not heard yet
+	basis    int64            // what nobody could be too far ahead of, at the last look; MaxTime: nothing
 	looked   int64            // when splits were last looked at; MinTime: never
 	lapse    int64            // from the look before to that
 	heldBack bool             // every active split waits
@@ -38,7 +39,7 @@ type splitMark[T any] struct {
 
 func newSplitMarks[T any](w Watermarks[T]) splitMarks[T] {
 	return splitMarks[T]{marks: w, splits: map[string]*splitMark[T]{}, told: MinTime, toldAt: MinTime,
-		others: MinTime, looked: MinTime}
+		others: MinTime, basis: MaxTime, looked: MinTime}
 }
 
 // add makes a split take part, before anything of it is read.
