@@ -2,6 +2,8 @@ package kafkasink
 
 import (
 	"slices"
+	"strconv"
+	"sync/atomic"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/kafka/batch"
@@ -16,19 +18,33 @@ func (w *writer) Write(m *flow.Messages) error {
 	if len(m.Traces) == 0 {
 		return w.Producer.Write(m)
 	}
-	w.tracer.Attr(telemetry.A("messaging.system", "kafka"), telemetry.A("messaging.operation.name", "send"),
-		telemetry.A("messaging.operation.type", "send"), telemetry.A("messaging.destination.name", w.topic))
+	send := w.tracer.Send("send "+w.topic, telemetry.A("messaging.system", "kafka"), telemetry.A("messaging.operation.name", "send"),
+		telemetry.A("messaging.operation.type", "send"), telemetry.A("messaging.destination.name", w.topic), telemetry.A("messaging.batch.message_count", m.Len()))
+	if send == nil {
+		return w.Producer.Write(m)
+	}
 	headers := m.Headers
-	if err := addTraces(m); err != nil {
+	if err := addTraces(m, send.Context()); err != nil {
 		return err
 	}
-	err := w.Producer.Write(m)
+	err := w.Producer.WriteFollowed(m, delivered(send, m.Len()))
 	m.Headers = headers
 	return err
 }
 
-// addTraces gives messages that are followed a header, in place of any that they have of its name.
-func addTraces(m *flow.Messages) error {
+// delivered ends the span of a delivery with the last of n messages that was acknowledged.
+func delivered(send flow.Delivery, n int) func(partition int32) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	return func(partition int32) {
+		if left.Add(-1) == 0 {
+			send.Done(telemetry.A("messaging.destination.partition.id", strconv.Itoa(int(partition))))
+		}
+	}
+}
+
+// addTraces gives messages that are followed a header that names the span of their delivery, in place of any that they have of its name.
+func addTraces(m *flow.Messages, c flow.TraceContext) error {
 	own := make([]flow.Span, m.Len())
 	copy(own, m.Headers)
 	for _, t := range m.Traces {
@@ -43,7 +59,7 @@ func addTraces(m *flow.Messages) error {
 			}
 		}
 		headers = slices.DeleteFunc(headers, func(h batch.RecordHeader) bool { return h.Key == traceparent })
-		headers = append(headers, batch.RecordHeader{Key: traceparent, Value: telemetry.AppendTraceparent(nil, t.Context)})
+		headers = append(headers, batch.RecordHeader{Key: traceparent, Value: telemetry.AppendTraceparent(nil, c)})
 		at := len(m.Buf)
 		m.Buf = batch.AppendHeaders(m.Buf, headers)
 		own[t.Index] = flow.Span{Off: int32(at), Len: int32(len(m.Buf) - at)}

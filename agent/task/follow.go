@@ -218,6 +218,24 @@ func (f *follower) Done(err error) {
 // Attr implements flow.Follower.
 func (f *follower) Attr(attrs ...flow.TraceAttr) { f.span.Set(attrs...) }
 
+// Send implements flow.Follower.
+func (f *follower) Send(name string, attrs ...flow.TraceAttr) flow.Delivery {
+	s := f.cfg.Provider.Child(telemetry.Start{Parent: f.span.Context(), Name: name, Kind: telemetry.Producer, At: f.now(), Attrs: attrs, Fixed: f.attrs})
+	if !s.Recording() {
+		return nil
+	}
+	return delivery{s}
+}
+
+// delivery is the span of a flow.Delivery.
+type delivery struct{ telemetry.Span }
+
+// Done implements flow.Delivery.
+func (d delivery) Done(attrs ...flow.TraceAttr) {
+	d.Set(attrs...)
+	d.End(time.Time{})
+}
+
 // blocked notes that the record being followed waited for room in the output.
 func (f *follower) blocked(from time.Time, out int) {
 	f.cfg.Provider.Child(telemetry.Start{Parent: f.span.Context(), Name: "wait for a segment", At: from,

@@ -47,8 +47,17 @@ type Follower interface {
 	Recording() bool
 	// Attr adds to the span that is open.
 	Attr(attrs ...TraceAttr)
+	// Send begins the span of a delivery of the record being followed, which goes on beside it; nil if nothing is recorded.
+	Send(name string, attrs ...TraceAttr) Delivery
 	// Wrote notes that the record just being followed is the index-th of the open segment of channel ch of edge out.
 	Wrote(out, ch, index int, c TraceContext)
+}
+
+// Delivery is what is to be known of a record that is on its way to somewhere outside.
+type Delivery interface {
+	Context() TraceContext
+	// Done ends it. Any goroutine may call it, once.
+	Done(attrs ...TraceAttr)
 }
 
 // Tracer follows chosen records through the chain of one task. A nil Tracer follows none, at the cost of a comparison a
@@ -100,6 +109,14 @@ func (t *Tracer) Attr(attrs ...TraceAttr) {
 	if t.Active() {
 		t.f.Attr(attrs...)
 	}
+}
+
+// Send begins a delivery of the record that is being followed. It is nil if nobody is to know of it.
+func (t *Tracer) Send(name string, attrs ...TraceAttr) Delivery {
+	if !t.Active() {
+		return nil
+	}
+	return t.f.Send(name, attrs...)
 }
 
 // Marks says which records of the segment that is read next are followed, in order; the task calls it, with none after the segment.

@@ -152,6 +152,9 @@ func (p *Producer) settle(b *outBatch, err error, now time.Time) {
 	switch {
 	case err == nil:
 		p.pcfg.Sent.Add(int64(len(b.Buf())))
+		for _, f := range b.followed {
+			p.told = append(p.told, func() { f(t.id) })
+		}
 	case isTooLarge(err) && b.Len() > 1:
 		b.tooLarge = true
 	case !forgotten(err) && isFatal(err):

@@ -33,6 +33,19 @@ type outBatch struct {
 	state    batchState
 	sent     int  // how often
 	tooLarge bool // the broker does not take it as it is
+
+	followed []func(partition int32) // to call when it is delivered
+}
+
+// add adds a record, if there is room.
+func (b *outBatch) add(r *outRecord) bool {
+	if !b.Append(r.time, r.key, r.value, r.headers) {
+		return false
+	}
+	if r.delivered != nil {
+		b.followed = append(b.followed, r.delivered)
+	}
+	return true
 }
 
 type batchState uint8
@@ -219,6 +232,7 @@ func (t *outPart) split(b *outBatch, buf []byte, d *batch.Decompressor) error {
 		return err
 	}
 	b.tooLarge = false
+	rest.followed, b.followed = b.followed, nil // whichever has them: the rest is delivered after b
 	rest.seq = seqAfter(b.seq, int32(b.Len()))
 	at := slices.Index(t.queue, b)
 	t.queue = slices.Insert(t.queue, at+1, rest)

@@ -227,7 +227,12 @@ func (s *sender) settle(batches []*outBatch, result func(*outBatch) error) {
 	for _, b := range batches {
 		p.settle(b, result(b), now)
 	}
+	told := p.told
+	p.told = nil
 	p.mu.Unlock()
+	for _, f := range told {
+		f()
+	}
 	notify(p.moved)
 	notify(s.wake)
 }

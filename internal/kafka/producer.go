@@ -92,6 +92,7 @@ type Producer struct {
 	id     producerID // guarded by mu: for partitions that need one
 	hurry  bool       // guarded by mu: no batch waits for more records
 	err    error      // guarded by mu: why writing can't go on
+	told   []func()   // guarded by mu: to call, without mu, of records that were delivered
 	warned time.Time  // guarded by mu: when trouble was last logged; zero: there is none
 
 	senders map[int32]*sender // owned by the loop: by broker
@@ -153,10 +154,13 @@ func (p *Producer) grow(n int) {
 }
 
 // Write puts records into batches. It returns before they are delivered, and an error if any of before was not.
-func (p *Producer) Write(m *flow.Messages) error {
+func (p *Producer) Write(m *flow.Messages) error { return p.WriteFollowed(m, nil) }
+
+// WriteFollowed is Write that calls delivered, which must not wait, when a record has been acknowledged, with its partition.
+func (p *Producer) WriteFollowed(m *flow.Messages, delivered func(partition int32)) error {
 	now := time.Now()
 	for i := 0; ; i++ {
-		var r outRecord
+		r := outRecord{delivered: delivered}
 		var err error
 		if i, err = p.fill(m, i, now, &r); err != nil || i == m.Len() {
 			return err
@@ -173,7 +177,7 @@ func (p *Producer) fill(m *flow.Messages, i int, now time.Time, r *outRecord) (i
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ; i < m.Len(); i++ {
-		*r = outRecord{}
+		*r = outRecord{delivered: r.delivered}
 		if err := r.read(m, i, now.UnixMilli()); err != nil {
 			return i, err
 		}
@@ -181,7 +185,7 @@ func (p *Producer) fill(m *flow.Messages, i int, now time.Time, r *outRecord) (i
 		if r.key != nil {
 			part = p.parts[p.partition(r.key)]
 		}
-		if p.err != nil || part.open == nil || !part.open.Append(r.time, r.key, r.value, r.headers) {
+		if p.err != nil || part.open == nil || !part.open.add(r) {
 			return i, nil
 		}
 	}
@@ -198,7 +202,7 @@ func (p *Producer) put(r *outRecord, now time.Time) error {
 	return p.wait(p.done, func() bool {
 		part := p.target(r)
 		if part.open != nil {
-			if part.open.Append(r.time, r.key, r.value, r.headers) {
+			if part.open.add(r) {
 				return true
 			}
 			part.close()
@@ -212,7 +216,7 @@ func (p *Producer) put(r *outRecord, now time.Time) error {
 		}
 		part.begin(buf, now)
 		part.wakeSender()
-		return part.open.Append(r.time, r.key, r.value, r.headers)
+		return part.open.add(r)
 	})
 }
 
@@ -348,6 +352,7 @@ func (p *Producer) Close() {
 type outRecord struct {
 	time                int64
 	key, value, headers []byte
+	delivered           func(partition int32) // nil: nobody asks
 }
 
 // read takes record i of m.
