@@ -127,7 +127,7 @@ func (s *session) verbs() []*cobra.Command {
 	verbs := []*cobra.Command{
 		s.runCommand(), s.planCommand(),
 		s.listCommand(), s.statusCommand(), s.topCommand(), s.logsCommand(), s.logLevelCommand(), s.cancelCommand(), s.killCommand(), s.waitCommand(), s.agentCommand(),
-		s.explainCommand(), s.nodesCommand(), s.queuesCommand(), s.gcCommand(),
+		s.doctorCommand(), s.explainCommand(), s.nodesCommand(), s.queuesCommand(), s.gcCommand(),
 		s.configCommand(), s.versionCommand(),
 	}
 	if s.job == nil { // a program that is a job has no use for job files and other jobs

@@ -96,14 +96,17 @@ func tooParallel(g *flow.Graph, c *conf.Config) error {
 
 func (s *session) planCommand() *cobra.Command {
 	use, args := s.jobArg()
-	var dot, asJSON bool
-	var strategy string
+	var dot, asJSON, grants bool
+	var strategy, format string
 	cmd := &cobra.Command{
 		Use: "plan" + use, Short: "Show the job graph and the slots it needs, without running it", Args: args, ValidArgsFunction: s.completeJob,
 		Long: `Show how a job would run: its operators chained into vertices, the parallelism of each, how records move
 between them, and the slots it needs. With --agents or --strategy, show also which tasks would share which slots of which agents.
-Nothing is started and nothing outside is asked. What run would refuse, plan refuses too.`,
-		Example: "  heddle plan" + use + "\n  heddle plan" + use + " --parallelism 4\n  heddle plan" + use + " --agents 5 --strategy evenly-spread\n  heddle plan" + use + " --dot | dot -Tsvg > job.svg",
+Nothing is started and nothing outside is asked. What run would refuse, plan refuses too.
+
+With --grants, list instead what the job needs to be let to do: paths in HDFS, queue, topics, consumer groups, subjects of a schema registry, principals, and ports to
+be reached. --format kafka-acls writes that as commands for Kafka's administrators, --format ranger as policies to import.`,
+		Example: "  heddle plan" + use + "\n  heddle plan" + use + " --parallelism 4\n  heddle plan" + use + " --agents 5 --strategy evenly-spread\n  heddle plan" + use + " --dot | dot -Tsvg > job.svg\n  heddle plan" + use + " --target yarn --grants --format ranger > policies.json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.job == nil {
 				if ok, err := s.packaged(cmd.Context(), args); ok {
@@ -112,6 +115,9 @@ Nothing is started and nothing outside is asked. What run would refuse, plan ref
 			}
 			if dot && asJSON {
 				return usage(errors.New("--dot and --json exclude each other"))
+			}
+			if cmd.Flags().Changed("format") && !grants {
+				return usage(errors.New("--format is for --grants"), "add --grants")
 			}
 			c, err := s.load()
 			if err != nil {
@@ -128,6 +134,10 @@ Nothing is started and nothing outside is asked. What run would refuse, plan ref
 			switch {
 			case err != nil:
 				return err
+			case grants && asJSON:
+				return s.showGrants(job, c, grantsJSON)
+			case grants:
+				return s.showGrants(job, c, format)
 			case dot:
 				return g.DOT(s.env.Stdout)
 			case asJSON:
@@ -140,6 +150,8 @@ Nothing is started and nothing outside is asked. What run would refuse, plan ref
 		},
 	}
 	cmd.Flags().StringVar(&strategy, "strategy", "", "show the placement by this slot.selection: `default|evenly-spread`")
+	cmd.Flags().BoolVar(&grants, "grants", false, "list what the job needs to be let to do")
+	cmd.Flags().StringVar(&format, "format", grantsText, "of --grants: `text|json|kafka-acls|ranger`")
 	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph in Graphviz's language")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

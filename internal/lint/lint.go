@@ -10,8 +10,8 @@ var layers = [][]string{
 	{"run", "heddletest"},
 	{"internal/cli"},
 	{"bench", "conf", "internal/jobspec", "internal/demo"},
-	{"appmaster/driver/...", "appmaster/web", "internal/inproc", "yarnclient/yarntest"},
-	{"appmaster", "agent", "yarnclient/amrm", "yarnclient/nm", "internal/ship"},
+	{"appmaster/driver/...", "appmaster/web", "internal/inproc", "yarnclient/yarntest", "internal/doctor"},
+	{"appmaster", "agent", "yarnclient/amrm", "yarnclient/nm", "internal/ship", "internal/doctor/verdict", "internal/doctor/grants"},
 	{"appmaster/plane"},
 	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "internal/hadoop/hdfsfiles", "yarnclient", "internal/hadoop/identity"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
@@ -27,6 +27,7 @@ var pure = []string{
 	"netstack/wire", "netstack/credit",
 	"appmaster/slotmgr", "appmaster/slotpool", "appmaster/sched", "appmaster/plane", "appmaster/ckpt",
 	"yarnclient/yarnid", "yarnclient/book", "yarnclient/report", "yarnclient/explain",
+	"internal/doctor/verdict", "internal/doctor/grants",
 }
 
 // impureImports may not be imported by a pure package.
