@@ -84,8 +84,11 @@ func TestCluster(t *testing.T) {
 		DataTransfer: "privacy,integrity,authentication",
 	})
 	t.Run("rpc", x.testRPC)
+	t.Run("wire", x.testRPCWire)
 	t.Run("refusals", x.testRPCRefusals)
 	t.Run("hdfs", x.testHDFS)
 	t.Run("yarn", x.testYARN)
 	t.Run("job", x.testJob)
+	t.Run("proxy user", x.testProxyUser)
+	t.Run("no REST", x.testNoREST)
 }

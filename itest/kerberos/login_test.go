@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,15 +43,23 @@ func service(t *testing.T, l *krb.Login) (*krb.Ticket, error) {
 // TestLogin logs in by keytab and by cache, with every encryption type, by TCP and UDP, past a dead KDC.
 func TestLogin(t *testing.T) {
 	for name, opt := range map[string]testbed.KDCOptions{
-		"sha1": {},
-		"sha2": {Enctypes: "aes256-cts-hmac-sha384-192 aes128-cts-hmac-sha256-128"},
-		"tcp":  {Extra: "  udp_preference_limit = 1\n  unknown_line = 7\n"},
-		"dead": {Kdcs: []string{deadAddr(t)}},
+		"sha1":   {},
+		"sha2":   {Enctypes: "aes256-cts-hmac-sha384-192 aes128-cts-hmac-sha256-128"},
+		"tcp":    {Extra: "  udp_preference_limit = 1\n  unknown_line = 7\n"},
+		"dead":   {Kdcs: []string{deadAddr(t)}},
+		"silent": {Kdcs: []string{silentAddr(t)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, k := realm(t, opt)
 			kt := k.Keytab("alice.keytab", false, "alice")
-			l, err := krb.Open(krb.Config{Env: env(k.Env()...), Keytab: kt})
+			var mu sync.Mutex
+			asked := map[string]bool{}
+			l, err := krb.Open(krb.Config{Env: env(k.Env()...), Keytab: kt, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				mu.Lock()
+				asked[network] = asked[network] || addr == k.Addr
+				mu.Unlock()
+				return (&net.Dialer{}).DialContext(ctx, network, addr)
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,6 +67,11 @@ func TestLogin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			mu.Lock()
+			if asked["udp"] == (name == "tcp") {
+				t.Errorf("the KDC was asked by %v", asked)
+			}
+			mu.Unlock()
 			t.Logf("%v: %v until %v", l.Principal(), krb.EnctypeName(tkt.Enctype()), tkt.End)
 			for _, cache := range []string{"FILE:" + b.Dir("c") + "/cc", "DIR:" + b.Dir("d")} {
 				k.Kinit(cache, kt, "alice")
@@ -84,6 +98,53 @@ func deadAddr(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// silentAddr is an address that takes connections and datagrams, and never answers.
+func silentAddr(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	if u, err := net.ListenPacket("udp", l.Addr().String()); err == nil { // another may have it, which does not answer a KDC's clients either
+		t.Cleanup(func() { u.Close() })
+	}
+	return l.Addr().String()
+}
+
+// TestRealms has two realms that trust each other. A user of the one gets tickets for services of the other, by keytab and by a cache of kinit's, which krb5.conf
+// says by [domain_realm], and which it leaves to the KDCs to know.
+func TestRealms(t *testing.T) {
+	testbed.Group(t, "kerberos")
+	b := testbed.New(t)
+	trust := map[string]string{"krbtgt/EAST.TEST@WEST.TEST": "between-us", "krbtgt/WEST.TEST@EAST.TEST": "and-back"}
+	west := testbed.StartKDC(t, b, testbed.KDCOptions{Realm: "WEST.TEST", Principals: []string{"alice"}, Passwords: trust})
+	east := testbed.StartKDC(t, b, testbed.KDCOptions{Realm: "EAST.TEST", Principals: []string{"nn/host.east.test"}, Passwords: trust})
+	included := b.Dir("krb5.conf.d")
+	b.File("krb5.conf.d/realms", "[realms]\n WEST.TEST = {\n  kdc = "+west.Addr+"\n }\n")
+	b.File("krb5.conf.d/east.conf", "[realms]\n EAST.TEST = {\n  kdc = "+east.Addr+"\n  auth_to_local = DEFAULT\n }\n[domain_realm]\n .east.test = EAST.TEST\n")
+	b.File("krb5.conf.d/ignored~", "[realms]\n WEST.TEST = {\n  kdc = nowhere.invalid\n }\n")
+	conf := b.File("krb5.conf", "[libdefaults]\n default_realm = WEST.TEST\n dns_lookup_kdc = false\n rdns = false\n udp_preference_limit = 1\nincludedir "+included+"\n")
+	kt := west.KeytabOf("alice")
+	cache := "FILE:" + filepath.Join(b.Dir("c"), "cc")
+	west.Kinit(cache, kt, "alice")
+	for name, cfg := range map[string]krb.Config{"keytab": {Keytab: kt}, "cache": {Cache: cache}} {
+		cfg.Env = env("KRB5_CONFIG=" + conf)
+		l, err := krb.Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, realm := range []string{"", "EAST.TEST"} {
+			tkt, err := l.Ticket(t.Context(), krb.Principal{Parts: []string{"nn", "host.east.test"}, Realm: realm})
+			if err != nil || tkt.Server.Realm != "EAST.TEST" || tkt.Client.String() != "alice@WEST.TEST" {
+				t.Errorf("%s, realm %q: %+v, %v", name, realm, tkt, err)
+			}
+		}
+		if _, err := l.Ticket(t.Context(), krb.Principal{Parts: []string{"nn", "x"}, Realm: "NORTH.TEST"}); err == nil || !strings.Contains(err.Error(), "the realm WEST.TEST does not lead to NORTH.TEST") {
+			t.Errorf("%s, a realm that nobody trusts: %v", name, err)
+		}
+	}
 }
 
 // TestKeys logs in with keytabs that do not fit the KDC in every way that happens.
@@ -153,12 +214,17 @@ func TestSkew(t *testing.T) {
 	_, k := realm(t, testbed.KDCOptions{})
 	k.Admin("modprinc +requires_preauth alice\n")
 	kt := k.Keytab("alice.keytab", false, "alice")
-	l, err := krb.Open(krb.Config{Env: env(k.Env()...), Keytab: kt, Now: func() time.Time { return time.Now().Add(17 * time.Minute) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := service(t, l); err == nil || !strings.Contains(err.Error(), "17m0s ahead") {
-		t.Errorf("a clock that is ahead: %v", err)
+	for _, preauth := range []string{"+", "-"} { // with a proof in the request the KDC sees the difference, without one we do
+		k.Admin("modprinc " + preauth + "requires_preauth alice\n")
+		for by, want := range map[time.Duration]string{17 * time.Minute: "ahead of the KDC's", -17 * time.Minute: "behind the KDC's"} {
+			l, err := krb.Open(krb.Config{Env: env(k.Env()...), Keytab: kt, Now: func() time.Time { return time.Now().Add(by) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := service(t, l); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "clock is 1") || !strings.Contains(err.Error(), "m") {
+				t.Errorf("a clock that is wrong by %v, preauth %s: %v", by, preauth, err)
+			}
+		}
 	}
 }
 

@@ -162,3 +162,55 @@ func (x *cluster) forged(t *testing.T) token.Token {
 	tok.Password = []byte("guess")
 	return tok
 }
+
+// breakable is a connection that a test can end from outside.
+type breakable struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (b *breakable) dial(ctx context.Context, addr string) (net.Conn, error) {
+	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err == nil {
+		b.mu.Lock()
+		b.conns = append(b.conns, nc)
+		b.mu.Unlock()
+	}
+	return nc, err
+}
+
+// cut closes all connections and returns how many there were.
+func (b *breakable) cut() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.conns {
+		_ = c.Close()
+	}
+	return len(b.conns)
+}
+
+// testRPCWire sends and gets messages of hundreds of kilobytes, and logs in anew when its connection is cut, with lists of protections that begin with what
+// is wanted or with something else.
+func (x *cluster) testRPCWire(t *testing.T) {
+	alice := x.login(t, "alice")
+	for name, list := range map[string][]string{"authentication": {"auth"}, "integrity": {"auth-int"}, "privacy": {"auth-conf"}, "any": {"auth", "auth-conf", "auth-int"}, "not privacy": {"auth", "auth-int"}} {
+		t.Run(name, func(t *testing.T) {
+			var wire breakable
+			c := hrpc.New(hrpc.Config{Protocol: clientProtocol, Addrs: []string{x.h.NameNode}, Protection: list, Dial: wire.dial,
+				Auth: []hrpc.Authenticator{hrpc.ByKerberos(alice, x.principal(t, "dfs.namenode.kerberos.principal"))}, Retry: hrpc.Retry{Attempts: 5, RepeatLost: true}})
+			t.Cleanup(func() { _ = c.Close() })
+			for round := range 2 {
+				r, resp := strings.Repeat("a", 300_000), &hadooppb.GetDelegationTokenResponseProto{}
+				if err := c.Call(t.Context(), "getDelegationToken", &hadooppb.GetDelegationTokenRequestProto{Renewer: &r}, resp); err != nil {
+					t.Fatal(err)
+				}
+				if n := len(resp.GetToken().GetIdentifier()); n < 300_000 {
+					t.Errorf("the token has %d bytes", n)
+				}
+				if n := wire.cut(); n != round+1 {
+					t.Errorf("%d connections after %d calls that were cut", n, round+1)
+				}
+			}
+		})
+	}
+}

@@ -61,6 +61,16 @@ func (b *Bed) File(name, content string) string {
 	return p
 }
 
+// Read returns a file of the bed.
+func (b *Bed) Read(name string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.dir, name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
+
 func (b *Bed) close() {
 	b.mu.Lock()
 	procs := b.procs

@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-stream/heddle/internal/hadoop/krb"
 )
 
-// HadoopPrincipals are those that a secure cluster needs of its KDC. The user hdfs owns HDFS, the user yarn administers YARN.
+// HadoopPrincipals are those that a secure cluster needs of its KDC. The user hdfs owns HDFS, the user yarn administers YARN, gateway may act for alice.
 func HadoopPrincipals(nodeManagers int) []string {
-	ps := []string{"nn/localhost", "dn/localhost", "rm/localhost", "nm/localhost", "HTTP/localhost", "hdfs", "yarn"}
+	ps := []string{"nn/localhost", "dn/localhost", "rm/localhost", "nm/localhost", "HTTP/localhost", "hdfs", "yarn", "gateway"}
 	for i := range nodeManagers + 1 {
 		ps = append(ps, fmt.Sprintf("HTTP/127.0.0.%d", i+1))
 	}
@@ -44,12 +44,13 @@ func (h *Hadoop) secure(opt HadoopOptions, core, hdfs, yarn properties) {
 	secret := h.bed.File("hadoop/http-secret", rand.Text())
 	maps.Copy(core, properties{
 		"hadoop.security.authentication": "kerberos", "hadoop.security.authorization": "true",
-		"hadoop.user.group.static.mapping.overrides": "dr.who=;alice=users;bob=users;carol=;nn=supergroup;hdfs=supergroup;dn=supergroup;rm=hadoop;nm=hadoop;yarn=hadoop;HTTP=",
+		"hadoop.user.group.static.mapping.overrides": "dr.who=;alice=users;bob=users;carol=;gateway=;nn=supergroup;hdfs=supergroup;dn=supergroup;rm=hadoop;nm=hadoop;yarn=hadoop;HTTP=",
 		"hadoop.http.filter.initializers":            "org.apache.hadoop.security.AuthenticationFilterInitializer",
 		"hadoop.http.authentication.type":            "kerberos", "hadoop.http.authentication.simple.anonymous.allowed": "false",
 		"hadoop.http.authentication.kerberos.principal": "*", "hadoop.http.authentication.kerberos.keytab": httpKeytab,
 		"hadoop.http.authentication.signature.secret.file": secret,
 		"hadoop.proxyuser.HTTP.hosts":                      "*", "hadoop.proxyuser.HTTP.groups": "*",
+		"hadoop.proxyuser.gateway.hosts": "*", "hadoop.proxyuser.gateway.users": "alice",
 		"hadoop.proxyuser.rm.hosts": "*", "hadoop.proxyuser.rm.groups": "*",
 		"hadoop.security.auth_to_local": "RULE:[2:$1@$0](.*@" + k.Realm + ")s/@.*// DEFAULT",
 	})
@@ -72,6 +73,16 @@ func (h *Hadoop) secure(opt HadoopOptions, core, hdfs, yarn properties) {
 		"yarn.log-aggregation-enable": "false",
 	})
 	h.asUser("yarn")
+}
+
+// Reconfigure kills a daemon and starts it again with other properties, -Dname=value each.
+func (h *Hadoop) Reconfigure(name string, properties ...string) {
+	h.bed.t.Helper()
+	h.Kill(name)
+	d := h.daemons[name]
+	d.args = append(d.args, properties...)
+	h.launch(name)
+	h.WaitReady()
 }
 
 // asUser lets the test's own requests to web services be a user's.

@@ -158,6 +158,7 @@ func TestHeddle(t *testing.T) {
 	c := &command{bench: x, exe: testbed.BuildHeddle(t, x.bed)}
 	t.Run("words", c.testWords)
 	t.Run("agent", c.testAgent)
+	t.Run("inside", c.testInside)
 	t.Run("attempt", c.testAttempt)
 	t.Run("client", c.testClient)
 	t.Run("interrupt", c.testInterrupt)
