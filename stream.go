@@ -92,7 +92,7 @@ func (s Stream[T]) with(p flow.Partitioning) Stream[T] {
 func (s Stream[T]) Forward() Stream[T] { return s.with(flow.Partitioning{Kind: flow.Forward}) }
 
 // Rebalance spreads records over all subtasks of the consumer, in turn: small batches evenly, at high rates a
-// network segment (32 KiB) at a time.
+// network segment (64 KiB) at a time.
 func (s Stream[T]) Rebalance() Stream[T] { return s.with(flow.Partitioning{Kind: flow.Rebalance}) }
 
 // Rescale spreads records like Rebalance, but each subtask only over its own share of the consumer's subtasks.

@@ -18,10 +18,10 @@ type Config struct {
 	Advertise string // host or host:port that peers are told; "": the listen address, or the host name if that is every address
 	Identity  string // of this agent, for errors and logs; "": the advertised address
 
-	SegmentBytes   int // size of a frame of data with its header, a multiple of 8; 0: 32 KiB
-	MemorySegments int // segments in all; 0: 2048
+	SegmentBytes   int // size of a frame of data with its header, a multiple of 8; 0: 64 KiB
+	MemorySegments int // segments in all; 0: 1024
 
-	ExclusivePerChannel int // segments that are always a channel's own; 0: 2, negative: none (a consumer must then go on taking from every channel)
+	ExclusivePerChannel int // segments that are always a channel's own; 0: 1, negative: none (a consumer must then go on taking from every channel)
 	FloatingPerGate     int // more segments that a gate lends to channels with a backlog; 0: 32, negative: none (but one if there are no exclusive ones)
 	MaxPerChannel       int // most segments a channel has with floating ones; 0: 32
 	MaxPerSubpartition  int // most segments a producer may fill ahead for one consumer; 0: 32
@@ -90,9 +90,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
 	}
-	def(&c.SegmentBytes, 32<<10)
-	def(&c.MemorySegments, 2048)
-	def(&c.ExclusivePerChannel, 2)
+	def(&c.SegmentBytes, 64<<10)
+	def(&c.MemorySegments, 1024)
+	def(&c.ExclusivePerChannel, 1)
 	def(&c.FloatingPerGate, 32)
 	def(&c.MaxPerChannel, 32)
 	def(&c.MaxPerSubpartition, 32)

@@ -31,7 +31,7 @@ func talkWith(t *testing.T, listen bool, features uint32, edit func(*Config)) (*
 	t.Helper()
 	n := testnet.New()
 	config := func(name string) Config {
-		return Config{Auth: Auth{Key: testKey}, SegmentBytes: 1024, MemorySegments: 64, Identity: name, Listener: n.Listen(name), Dial: n.Dial}
+		return Config{Auth: Auth{Key: testKey}, SegmentBytes: 1024, MemorySegments: 64, ExclusivePerChannel: 2, Identity: name, Listener: n.Listen(name), Dial: n.Dial}
 	}
 	cfg := config("s")
 	if edit != nil {

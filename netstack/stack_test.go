@@ -18,7 +18,7 @@ var testKey = []byte("0123456789abcdef0123456789abcdef")
 // start returns a stack on loopback that is closed with the test.
 func start(t testing.TB, edit func(*Config)) *Stack {
 	t.Helper()
-	cfg := Config{Auth: Auth{Key: testKey}, SegmentBytes: 4096, MemorySegments: 1024}
+	cfg := Config{Auth: Auth{Key: testKey}, SegmentBytes: 4096, MemorySegments: 1024, ExclusivePerChannel: 2}
 	if edit != nil {
 		edit(&cfg)
 	}
