@@ -77,7 +77,7 @@ sink: { file: { path: "hdfs:///user/alice/namenodes", format: text } }
 // at opens a file system as a user.
 func (x *cluster) at(t *testing.T, user string, fsys hconf.FileSystem) *hdfs.FS {
 	t.Helper()
-	f, err := hdfs.Open(hdfs.Config{NameNodes: fsys.NameNodes, User: user, Security: hdfs.Security{Auth: x.byTicket(t, user), DataTransfer: []string{"auth"}}})
+	f, err := hdfs.Open(hdfs.Config{NameNodes: fsys.NameNodes, User: user, Security: hdfs.Security{Auth: x.byTicket(t, user)}})
 	if err != nil {
 		t.Fatal(err)
 	}
