@@ -65,6 +65,7 @@ type daemon struct {
 	class  string
 	user   string
 	args   []string
+	conf   string // folder of configuration of its own, before that of all
 	proc   *Process
 	starts int
 	killed bool // by the test
@@ -244,6 +245,13 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 	for name, p := range map[string]properties{"core-site.xml": core, "hdfs-site.xml": hdfs, "yarn-site.xml": yarn, "capacity-scheduler.xml": scheduler} {
 		h.ConfDir = filepath.Dir(h.bed.File("hadoop/conf/"+name, p.xml()))
 	}
+	for _, id := range []string{ResourceManager, StandbyManager} {
+		if d := h.daemons[id]; d != nil && opt.HA { // the web proxy does not look at the command line, and takes both addresses for its own
+			mine := maps.Clone(yarn)
+			mine["yarn.resourcemanager.ha.id"] = id
+			d.conf = filepath.Dir(h.bed.File("hadoop/conf-"+id+"/yarn-site.xml", mine.xml()))
+		}
+	}
 	h.bed.File("hadoop/conf/log4j.properties", `log4j.rootLogger=INFO,console
 log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.target=System.err
@@ -294,7 +302,7 @@ func (h *Hadoop) managers(yarn properties, ha bool, port func() string) {
 		"yarn.client.failover-sleep-base-ms": "100", "yarn.client.failover-sleep-max-ms": "500"})
 	for _, id := range []string{ResourceManager, StandbyManager} {
 		one("." + id)
-		h.daemons[id] = &daemon{class: class, user: "yarn", args: []string{"-D" + rm + "ha.id=" + id}}
+		h.daemons[id] = &daemon{class: class, user: "yarn"}
 	}
 }
 
@@ -317,10 +325,10 @@ func (h *Hadoop) Active() string {
 	return name
 }
 
-func (h *Hadoop) java(class string, args ...string) []string {
+func (h *Hadoop) java(conf, class string, args ...string) []string {
 	return append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true",
 		"--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Dhadoop.log.dir=" + h.dir, "-Dyarn.log.dir=" + h.dir, h.krb5(),
-		"-cp", h.ConfDir + ":" + filepath.Join(h.lib, "*"), class}, args...)
+		"-cp", conf + ":" + filepath.Join(h.lib, "*"), class}, args...)
 }
 
 func (h *Hadoop) env(user string) []string {
@@ -334,7 +342,7 @@ func (h *Hadoop) env(user string) []string {
 func (h *Hadoop) Tool(user, class string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "java", h.java(class, args...)...)
+	cmd := exec.CommandContext(ctx, "java", h.java(h.ConfDir, class, args...)...)
 	cmd.Env = append(os.Environ(), h.env(user)...)
 	unprivileged(cmd, h.uid)
 	out, err := cmd.CombinedOutput()
@@ -348,7 +356,11 @@ func (h *Hadoop) launch(name string) {
 	d := h.daemons[name]
 	d.starts++
 	d.killed = false
-	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: h.java(d.class, d.args...), Env: h.env(d.user), Dir: h.dir, UID: h.uid})
+	conf := h.ConfDir
+	if d.conf != "" {
+		conf = d.conf + ":" + conf
+	}
+	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: h.java(conf, d.class, d.args...), Env: h.env(d.user), Dir: h.dir, UID: h.uid})
 }
 
 // Daemon returns the process of a daemon.
