@@ -78,6 +78,9 @@ func (c Config) complete() (Config, error) {
 	or(&c.Agents.HeartbeatTimeout, 10*time.Second)
 	or(&c.DiscoveryBudget, 2*time.Minute)
 	or(&c.StopGrace, 5*time.Second)
+	if _, never := c.Restart.(sched.Never); c.Restart != nil && !never {
+		c.Agents.ExitWait = 0 // the job goes on sooner; why the agent ended is told when it is known
+	}
 	if c.Started.IsZero() {
 		c.Started = time.Now()
 	}

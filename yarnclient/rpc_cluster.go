@@ -67,7 +67,9 @@ func (r *RPC) Scheduler(ctx context.Context) (Scheduler, error) {
 	if resp.QueueInfo == nil {
 		return Scheduler{}, fmt.Errorf("cannot list queues: the ResourceManager has no queue root")
 	}
-	return Scheduler{Queues: queuesOf(nil, resp.QueueInfo, "")}, nil
+	s := Scheduler{Queues: queuesOf(nil, resp.QueueInfo, "")}
+	report.Sum(s.Queues)
+	return s, nil
 }
 
 func queuesOf(to []Queue, p *pb.QueueInfoProto, parent string) []Queue {

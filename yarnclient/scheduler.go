@@ -35,6 +35,7 @@ func (c *Client) Scheduler(ctx context.Context) (Scheduler, error) {
 		root = *root.Root
 	}
 	s.Queues = root.flatten(nil, "")
+	report.Sum(s.Queues)
 	for _, q := range s.Queues {
 		if s.MaxAllocation.IsZero() {
 			s.MaxAllocation = q.MaxAllocation

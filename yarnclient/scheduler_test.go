@@ -40,8 +40,9 @@ func TestSchedulerReal(t *testing.T) {
 	if stopped, _ := report.Find(got.Queues, "stopped"); stopped.State != "STOPPED" {
 		t.Errorf("queue %+v", stopped)
 	}
-	if root := got.Queues[0]; root.State != "RUNNING" || root.Leaf {
-		t.Errorf("root %+v", root)
+	if root := got.Queues[0]; root.State != "RUNNING" || root.Leaf || root.Used != def.Used.Plus(alt.Used) || root.AMUsed != def.AMUsed.Plus(alt.AMUsed) || root.Pending != alt.Pending+def.Pending ||
+		root.Apps < alt.Apps+def.Apps || root.MaxOfCluster != 100 {
+		t.Errorf("root %+v, want the sums of %+v and %+v", root, def, alt)
 	}
 	if p := report.Parents(got.Queues, "root.alt"); len(p) != 2 || p[1].Path != "root" {
 		t.Errorf("parents %+v", p)
@@ -93,4 +94,22 @@ func FuzzActivities(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestSum: queues above others have what these have together, level by level, where the scheduler does not say it.
+func TestSum(t *testing.T) {
+	qs := []report.Queue{
+		{Path: "root", UsedCapacity: 30},
+		{Path: "root.a"},
+		{Path: "root.a.x", Leaf: true, Used: Resource{MemoryMB: 100, VCores: 1}, AMUsed: Resource{MemoryMB: 10, VCores: 1}, Apps: 2, Pending: 1},
+		{Path: "root.a.y", Leaf: true, Used: Resource{MemoryMB: 50, VCores: 2}, Apps: 1},
+		{Path: "root.ab", Leaf: true, Used: Resource{MemoryMB: 7, VCores: 1}, Apps: 1, Pending: 1},
+	}
+	report.Sum(qs)
+	if a := qs[1]; a.Used != (Resource{MemoryMB: 150, VCores: 3}) || a.AMUsed.MemoryMB != 10 || a.Apps != 3 || a.Pending != 1 {
+		t.Errorf("root.a %+v", a)
+	}
+	if r := qs[0]; r.Used != (Resource{MemoryMB: 157, VCores: 4}) || r.Apps != 4 || r.Pending != 2 || r.OfCluster != 100 || r.UsedOfCluster != 30 {
+		t.Errorf("root %+v", r)
+	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"syscall"
 
@@ -15,17 +17,29 @@ import (
 // packaged runs the verb in the program of the package that the job argument names, such as ./myjob, and reports whether it does name one. The program
 // is built static, so that it can be sent to a cluster as it is.
 func (s *session) packaged(ctx context.Context, args []string) (bool, error) {
-	if s.job != nil || !ship.IsPackage(args[0]) {
+	if s.job != nil {
+		return false, nil
+	}
+	if !ship.IsPackage(args[0]) {
+		if st, err := os.Stat(args[0]); err == nil && st.IsDir() {
+			return true, usage(fmt.Errorf("cannot run the folder %s: it has no Go program", args[0]), "name a job file, or the folder of a Go program that is a job: one with package main and run.Main")
+		}
 		return false, nil
 	}
 	say := func(text string) { fmt.Fprintln(s.env.Stderr, "heddle: "+text) }
 	e, err := ship.BuildPackage(ctx, ship.Pick{Platform: ship.Host(), Log: say}, args[0])
+	if err != nil && compileError.MatchString(err.Error()) {
+		return true, usage(err)
+	}
 	if err != nil {
 		return true, precondition(err)
 	}
 	defer e.Close()
 	return true, s.runProgram(ctx, e.Path, s.argsWithout(args[0]), programName(absolute(args[0])))
 }
+
+// compileError is where the compiler found something wrong.
+var compileError = regexp.MustCompile(`\.go:\d+(:\d+)?: `)
 
 func absolute(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {

@@ -24,8 +24,9 @@ type progress struct {
 	begun   time.Time
 	last    string // what was said last
 	spoken  time.Time
-	onLine  bool // the terminal's line is in use
-	held    bool // the job runs, but something holds it up
+	onLine  bool      // the terminal's line is in use
+	held    bool      // the job runs, but something holds it up, and that was told
+	halted  time.Time // since when something does; zero: nothing
 	state   string
 	figures figures
 	past    []figures // of the last seconds, oldest first
@@ -149,20 +150,30 @@ func (p *progress) show(snap *appmaster.Snapshot, dashboard string) {
 		}
 		p.waiting("for " + what)
 	default:
-		p.trouble(snap.Waiting)
-		p.update(p.line(snap), isNew)
+		p.trouble(snap.Waiting, time.Now())
+		if !isFinal(snap.State) { // else what it came to is told next
+			p.update(p.line(snap), isNew)
+		}
 	}
 }
 
-// trouble tells what holds a running job up, when it begins and when it is over.
-func (p *progress) trouble(now string) {
+// heldUp is how long something holds a job up until that is told: tasks take a moment to open at every start.
+const heldUp = 2 * time.Second
+
+// trouble tells what holds a running job up, once that lasts, and when it is over.
+func (p *progress) trouble(what string, now time.Time) {
 	switch {
-	case now != "" && !p.held:
-		p.say(p.app + ": held up by " + now)
-	case now == "" && p.held:
-		p.say(p.app + ": goes on")
+	case what == "":
+		if p.held {
+			p.say(p.app + ": goes on")
+		}
+		p.held, p.halted = false, time.Time{}
+	case p.halted.IsZero():
+		p.halted = now
+	case !p.held && now.Sub(p.halted) >= heldUp:
+		p.held = true
+		p.say(p.app + ": held up by " + what)
 	}
-	p.held = now != ""
 }
 
 func (p *progress) line(snap *appmaster.Snapshot) string {

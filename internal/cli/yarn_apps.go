@@ -170,7 +170,11 @@ func (s *session) printYARNStatus(st appState) error {
 	case y.Diagnostics != "" && st.Waiting == "" && st.Ended != nil:
 		lines = append(lines, "YARN says: "+printable(y.Diagnostics))
 	}
-	if y.Tracking != "" {
+	switch {
+	case y.Tracking == "" || y.Tracking == "N/A":
+	case st.Ended != nil:
+		lines = append(lines, "YARN's page "+y.Tracking)
+	default:
 		lines = append(lines, "dashboard "+y.Tracking)
 	}
 	if _, err := fmt.Fprintln(s.env.Stdout, strings.Join(lines, "\n")); err != nil || st.Snapshot == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
 	"github.com/heddle-stream/heddle/internal/ship"
 	"github.com/heddle-stream/heddle/yarnclient"
@@ -21,7 +22,7 @@ import (
 )
 
 // runYARN runs the job on a Hadoop cluster.
-func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, text *jobText, f runFlags, times *timings) error {
+func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, needs []flow.Need, text *jobText, f runFlags, times *timings) error {
 	extra, err := ship.ParseExtras(f.ship)
 	if err != nil {
 		return usage(err)
@@ -31,7 +32,7 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 		return err
 	}
 	defer h.close()
-	sub := &submission{s: s, conf: c, h: h, plan: plan, text: text, extra: extra, times: times}
+	sub := &submission{s: s, conf: c, h: h, plan: plan, needs: needs, text: text, extra: extra, times: times}
 	defer sub.close()
 	p := newProgress(s, plan.Name, plan.Name, f.quiet, times)
 	sub.trace = s.traceSubmission(ctx, c, plan.Name, times)
@@ -74,7 +75,7 @@ func attended(ctx context.Context, signals <-chan os.Signal, p *progress, doing 
 			}
 			return interrupted, err
 		case <-tick.C:
-			if text := doing.Load(); text != nil && *text != "" {
+			if text := doing.Load(); text != nil && *text != "" && *text != p.last { // once in a pipe, however long it takes
 				p.update(*text, p.last == "")
 			}
 		case <-signals:

@@ -122,6 +122,25 @@ func (z sizes) fitCustom(largest map[string]int64) error {
 	return nil
 }
 
+// unsure warns of resources of which it is not known whether the cluster has them.
+func (z sizes) unsure(largest map[string]int64) string {
+	if largest != nil {
+		return ""
+	}
+	names := map[string]bool{}
+	for _, wanted := range []map[string]int64{z.custom, z.masterCustom} {
+		for name, n := range wanted {
+			if n > 0 {
+				names[name] = true
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "this cluster does not say which resources it has: if it lacks " + strings.Join(slices.Sorted(maps.Keys(names)), " or ") + ", YARN leaves that out without a word"
+}
+
 // kindsOf names a cluster's kinds of resources.
 func kindsOf(custom map[string]int64) string {
 	return strings.Join(append([]string{"memory", "cores"}, slices.Sorted(maps.Keys(custom))...), ", ")

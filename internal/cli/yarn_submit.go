@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
@@ -33,6 +34,7 @@ type submission struct {
 	conf  *conf.Config
 	h     *hadoop
 	plan  *jobgraph.Graph
+	needs []flow.Need
 	text  *jobText // nil: the program is the job
 	extra []ship.Extra
 	doing atomic.Pointer[string] // what takes a while, for people
@@ -71,6 +73,9 @@ func (sub *submission) submit(ctx, firm context.Context) error {
 	}
 	if p.err != nil {
 		return precondition(p.err)
+	}
+	if err := sub.places(ctx); err != nil {
+		return err
 	}
 	sub.id = app.ID
 	sub.times.mark("cluster asked")
@@ -129,6 +134,9 @@ func (sub *submission) send(ctx, firm context.Context, app yarnclient.NewApp, p 
 	if err := z.resolve(c, sub.plan); err != nil {
 		return err
 	}
+	if text := z.unsure(app.Custom); text != "" {
+		fmt.Fprintln(sub.s.env.Stderr, "heddle: warning: "+text)
+	}
 	name := programName(sub.s.env.Program)
 	start := "exec ./" + name
 	if p.exe == nil {
@@ -146,7 +154,14 @@ func (sub *submission) send(ctx, firm context.Context, app yarnclient.NewApp, p 
 	}
 	sub.times.mark("uploaded")
 	sub.say("")
-	sub.sec = secrets{Token: rand.Text(), Options: c.Secrets(), Job: sub.plan.Fingerprint}
+	options, absent, err := settings(c, true)
+	if err != nil {
+		return precondition(err)
+	}
+	for _, name := range absent {
+		fmt.Fprintf(sub.s.env.Stderr, "heddle: warning: the file of %s is not on this host: it must be on every host of the cluster\n", name)
+	}
+	sub.sec = secrets{Token: rand.Text(), Options: options, Job: sub.plan.Fingerprint}
 	secret, err := json.Marshal(sub.sec)
 	if err != nil {
 		return err

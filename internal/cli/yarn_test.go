@@ -165,6 +165,26 @@ func TestCustomResources(t *testing.T) {
 	}
 }
 
+// TestUnsure: where a cluster does not say which resources it has, there is a warning, and none else.
+func TestUnsure(t *testing.T) {
+	gpu := map[string]int64{"yarn.io/gpu": 1}
+	for _, x := range []struct {
+		z    sizes
+		has  map[string]int64
+		want string
+	}{
+		{sizes{custom: gpu}, nil, "if it lacks yarn.io/gpu, YARN leaves that out"},
+		{sizes{masterCustom: gpu}, nil, "yarn.io/gpu"},
+		{sizes{custom: gpu}, map[string]int64{}, ""},
+		{sizes{custom: map[string]int64{"x": 0}}, nil, ""},
+		{sizes{}, nil, ""},
+	} {
+		if got := x.z.unsure(x.has); !strings.Contains(got, x.want) || x.want == "" && got != "" {
+			t.Errorf("%+v, %v: %q, want %q", x.z, x.has, got, x.want)
+		}
+	}
+}
+
 // TestVmemHeap: what virtual memory leaves for the heap, where it is counted.
 func TestVmemHeap(t *testing.T) {
 	if n := vmemHeap(1024, 2.1, 1300); n != 818 {

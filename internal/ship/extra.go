@@ -85,7 +85,7 @@ func parseExtra(value string) (Extra, error) {
 func checkLink(link string) error {
 	switch {
 	case link == "" || link == "." || link == ".." || strings.ContainsAny(link, "/\\\"'`$\n") || strings.HasPrefix(link, "-"):
-		return fmt.Errorf("%q is no name for a file in a container", link)
+		return fmt.Errorf("%q is no name for a file in a container; give it another by #name behind it", link)
 	case slices.Contains(reserved, link) || strings.HasPrefix(link, ".container_tokens"):
 		return fmt.Errorf("the name %s has another meaning in a container; give it another by #name behind it", link)
 	}

@@ -191,7 +191,7 @@ func TestPlanted(t *testing.T) {
 	}{
 		"ours":                  {func(*Store, *node, *node, *node) {}, ""},
 		"a trusted user's":      {func(s *Store, f, _, _ *node) { s.Owners, f.Owner = []string{"admin"}, "admin" }, ""},
-		"another's":             {func(_ *Store, f, _, _ *node) { f.Owner = "mallory" }, "belongs to mallory, who could have planted it"},
+		"another's":             {func(_ *Store, f, _, _ *node) { f.Owner = "mallory" }, "in HDFS: it belongs to mallory, who could have planted it"},
 		"another's folder":      {func(_ *Store, _, b, _ *node) { b.Owner = "mallory" }, "mallory"},
 		"in another's folder":   {func(_ *Store, _, _, r *node) { r.Owner = "mallory" }, "mallory"},
 		"open folder":           {func(_ *Store, _, b, _ *node) { b.Mode = 0o777 }, "chmod go-w /user/alice/.heddle/bin"},

@@ -152,11 +152,15 @@ func (s *Store) trust(file hdfs.Info, size int64, dirs ...string) error {
 	}
 	owners := append([]string{s.User}, s.Owners...)
 	for _, i := range all {
+		what := i.Path
+		if what == file.Path {
+			what = "it"
+		}
 		if !slices.Contains(owners, i.Owner) {
-			return fmt.Errorf("cannot use %s in HDFS: %s belongs to %s, who could have planted it; set yarn.staging-dir to another folder, or add %s to yarn.staging-owners if you trust that user", file.Path, i.Path, i.Owner, i.Owner)
+			return fmt.Errorf("cannot use %s in HDFS: %s belongs to %s, who could have planted it; set yarn.staging-dir to another folder, or add %s to yarn.staging-owners if you trust that user", file.Path, what, i.Owner, i.Owner)
 		}
 		if i.Mode&0o022 != 0 {
-			return fmt.Errorf("cannot use %s in HDFS: others may write %s (its mode is %o), and could have planted it; run hdfs dfs -chmod go-w %s", file.Path, i.Path, i.Mode, i.Path)
+			return fmt.Errorf("cannot use %s in HDFS: others may write %s (mode %o), and could have planted what is there; run hdfs dfs -chmod go-w %s", file.Path, what, i.Mode, i.Path)
 		}
 	}
 	if file.Dir || file.Size != size {

@@ -206,6 +206,35 @@ func Parents(qs []Queue, path string) []Queue {
 	return out
 }
 
+// Sum gives queues that have others below them what these have together, where the scheduler does not tell it; and root, which is all of the cluster, its
+// shares. Parents stand before their children.
+func Sum(qs []Queue) {
+	for i := len(qs) - 1; i >= 0; i-- {
+		q := &qs[i]
+		if q.Path == "root" {
+			q.OfCluster, q.MaxOfCluster = 100, 100
+			q.UsedOfCluster = max(q.UsedOfCluster, q.UsedCapacity)
+		}
+		if q.Leaf {
+			continue
+		}
+		var sum Queue
+		for _, c := range qs[i+1:] {
+			if rest, ok := strings.CutPrefix(c.Path, q.Path+"."); ok && !strings.Contains(rest, ".") {
+				sum.Used, sum.AMUsed = sum.Used.Plus(c.Used), sum.AMUsed.Plus(c.AMUsed)
+				sum.Apps, sum.Pending = sum.Apps+c.Apps, sum.Pending+c.Pending
+			}
+		}
+		if q.Used.IsZero() {
+			q.Used = sum.Used
+		}
+		if q.AMUsed.IsZero() {
+			q.AMUsed = sum.AMUsed
+		}
+		q.Apps, q.Pending = max(q.Apps, sum.Apps), max(q.Pending, sum.Pending)
+	}
+}
+
 // Scheduler is the scheduler with its queues.
 type Scheduler struct {
 	Type          string // such as capacityScheduler; "" if it was not told

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,6 +68,10 @@ type Config struct {
 	Over func(error)
 	// Logs returns the last lines that a container wrote, for one that failed; nil: none are told.
 	Logs func(ctx context.Context, g book.Grant) []string
+
+	// FinalURL is where people can look once the application is over; "": at YARN's own page of it, which its tracking URL leads to then. That of
+	// the master would lead nowhere.
+	FinalURL string
 
 	Grace time.Duration // how long an agent that was told to go may take until it is taken for gone; 0: 5 s
 }
@@ -182,7 +188,25 @@ func (d *Driver) Start(env appmaster.DriverEnv) error {
 	if d.cfg.MemoryMB > reg.MaxMemoryMB && reg.MaxMemoryMB > 0 {
 		return fmt.Errorf("an agent wants %d MB, and the largest container of this cluster has %d MB: lower agent.memory", d.cfg.MemoryMB, reg.MaxMemoryMB)
 	}
+	if err := d.kinds(reg.Types); err != nil {
+		return err
+	}
 	d.wg.Go(d.watch)
+	return nil
+}
+
+// kinds refuses resources that the cluster does not have: YARN would leave them out of its containers without a word. Where it does not say which it has,
+// there is a warning.
+func (d *Driver) kinds(has []string) error {
+	for _, name := range slices.Sorted(maps.Keys(d.cfg.Custom)) {
+		switch {
+		case d.cfg.Custom[name] == 0 || slices.Contains(has, name):
+		case len(has) == 0:
+			d.log.Warn("this cluster does not say which resources it has: if it lacks one, agents come without it", "resource", name)
+		default:
+			return fmt.Errorf("an agent wants %s, and this cluster has no such resource, only %s: change agent.resources", name, strings.Join(has, ", "))
+		}
+	}
 	return nil
 }
 
@@ -483,9 +507,9 @@ func (d *Driver) Finish(ctx context.Context, status pb.FinalApplicationStatusPro
 			return err
 		}
 		defer s.Close()
-		return s.Finish(ctx, status, diagnostics, d.cfg.Master.TrackingURL)
+		return s.Finish(ctx, status, diagnostics, d.cfg.FinalURL)
 	}
-	err := d.session.Finish(ctx, status, diagnostics, d.cfg.Master.TrackingURL)
+	err := d.session.Finish(ctx, status, diagnostics, d.cfg.FinalURL)
 	d.Close()
 	return err
 }

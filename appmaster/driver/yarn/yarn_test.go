@@ -3,6 +3,7 @@ package yarn
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -246,6 +247,38 @@ func TestTooLarge(t *testing.T) {
 	// It is registered, so that it can tell YARN not to try again.
 	if err := d.Finish(t.Context(), pb.FinalApplicationStatusProto_APP_FAILED, "too large"); err != nil || c.Figures().Finished.GetDiagnostics() != "too large" {
 		t.Errorf("unregistered: %v", err)
+	}
+}
+
+// TestKinds: resources that the cluster does not have are refused when the master registers, where it says which it has.
+func TestKinds(t *testing.T) {
+	for _, x := range []struct {
+		has []string
+		err string
+	}{{[]string{"memory-mb", "vcores"}, "no such resource, only memory-mb, vcores"}, {[]string{"memory-mb", "vcores", "yarn.io/gpu"}, ""}, {nil, ""}} {
+		d := &Driver{cfg: Config{Custom: map[string]int64{"yarn.io/gpu": 1, "none": 0}}, log: slog.New(slog.DiscardHandler)}
+		if err := d.kinds(x.has); x.err == "" && err != nil || x.err != "" && (err == nil || !strings.Contains(err.Error(), x.err)) {
+			t.Errorf("%q: %v, want %q", x.has, err, x.err)
+		}
+	}
+}
+
+// TestFinalURL: when it is over, the application's link does not lead to the master, which is gone.
+func TestFinalURL(t *testing.T) {
+	for _, url := range []string{"", "http://history/app"} {
+		c := yarntest.New(yarntest.Options{})
+		d := newDriver(t, c, func(c *Config) { c.Master.TrackingURL, c.FinalURL = "http://node1:4711/", url })
+		if err := d.Start(drivertest.NewWorld(t.TempDir()).Env()); err != nil {
+			t.Fatal(err)
+		}
+		stop(t, d)
+		if err := d.Finish(t.Context(), pb.FinalApplicationStatusProto_APP_SUCCEEDED, "done"); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Figures().Finished.GetTrackingUrl(); got != url {
+			t.Errorf("unregistered with %q, want %q", got, url)
+		}
+		c.Close()
 	}
 }
 
