@@ -325,7 +325,9 @@ func (h *Hadoop) Active() string {
 	return name
 }
 
-func (h *Hadoop) java(conf, class string, args ...string) []string {
+func (h *Hadoop) java(class string, args ...string) []string { return h.javaOf(h.ConfDir, class, args...) }
+
+func (h *Hadoop) javaOf(conf, class string, args ...string) []string {
 	return append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true",
 		"--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Dhadoop.log.dir=" + h.dir, "-Dyarn.log.dir=" + h.dir, h.krb5(),
 		"-cp", conf + ":" + filepath.Join(h.lib, "*"), class}, args...)
@@ -342,7 +344,7 @@ func (h *Hadoop) env(user string) []string {
 func (h *Hadoop) Tool(user, class string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "java", h.java(h.ConfDir, class, args...)...)
+	cmd := exec.CommandContext(ctx, "java", h.java(class, args...)...)
 	cmd.Env = append(os.Environ(), h.env(user)...)
 	unprivileged(cmd, h.uid)
 	out, err := cmd.CombinedOutput()
@@ -360,7 +362,7 @@ func (h *Hadoop) launch(name string) {
 	if d.conf != "" {
 		conf = d.conf + ":" + conf
 	}
-	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: h.java(conf, d.class, d.args...), Env: h.env(d.user), Dir: h.dir, UID: h.uid})
+	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: h.javaOf(conf, d.class, d.args...), Env: h.env(d.user), Dir: h.dir, UID: h.uid})
 }
 
 // Daemon returns the process of a daemon.
