@@ -14,15 +14,13 @@ type Offset struct {
 	Samples int           // 0: not known
 }
 
-// least is the smallest difference that the samples allow: hosts mostly keep the time, so that this is likelier than the middle.
-func (o Offset) least() time.Duration {
-	switch {
-	case o.Ahead > o.Within:
-		return o.Ahead - o.Within
-	case o.Ahead < -o.Within:
-		return o.Ahead + o.Within
+// likely is what to take the difference for. Hosts mostly keep the time, so none is likeliest where the samples allow it; clocks that certainly
+// differ do so by what the samples say, which is right where the ways there and back take equally long.
+func (o Offset) likely() time.Duration {
+	if o.Ahead >= -o.Within && o.Ahead <= o.Within {
+		return 0
 	}
-	return 0
+	return o.Ahead
 }
 
 // clockDrift is how far two clocks may part, a second, between samples: 100 parts in a million.

@@ -60,6 +60,8 @@ type Config struct {
 	// Dial and Listener replace the network, for tests and other transports; nil: TCP.
 	Dial     func(ctx context.Context, addr string) (net.Conn, error)
 	Listener net.Listener
+	// Clock replaces this host's wall clock, which is read once, for tests; nil: time.Now.
+	Clock func() time.Time
 }
 
 // Auth is the secret that all agents of an application share.
@@ -118,6 +120,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
 	}
 	return c, c.check()
 }

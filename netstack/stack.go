@@ -35,6 +35,7 @@ type Stack struct {
 	admitMost, admitFew  int            // for each connection: see admission
 	greeters             chan struct{}  // one slot for each handshake on its way
 	began                time.Time
+	epoch                int64 // ns since the Unix epoch when it began
 	dials                dialPool
 
 	untaken                 atomic.Int64 // segments received and not taken
@@ -68,7 +69,7 @@ func New(cfg Config) (*Stack, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Stack{
 		cfg: cfg, pool: bufpool.New(cfg.room(), cfg.MemorySegments), listener: l, addr: advertise(cfg.Advertise, l.Addr().String(), hostname),
-		began: time.Now(), sockets: socks, dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
+		began: time.Now(), epoch: cfg.Clock().UnixNano(), sockets: socks, dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
 		versions: [2]uint16{wire.MinVersion, wire.Version}, features: wire.Traces,
 		admitMost: admitMost, admitFew: admitMost / 2,
 		dials:      dialPool{entries: make(map[connKey]*dialEntry)},

@@ -41,7 +41,7 @@ type noted struct {
 }
 
 // clock is the time in ns since the Unix epoch, without the steps that a wall clock makes.
-func (s *Stack) clock() int64 { return s.began.UnixNano() + int64(time.Since(s.began)) }
+func (s *Stack) clock() int64 { return s.epoch + int64(time.Since(s.began)) }
 
 func clockTime(ns int64) time.Time { return time.Unix(0, ns) }
 
@@ -126,7 +126,7 @@ func (c *conn) hop(h wire.Header) *Hop {
 	}
 	now := c.stack.clock()
 	off := c.offset()
-	ahead := int64(off.least())
+	ahead := int64(off.likely())
 	put, credited, written := a.traced.Put+ahead, a.traced.Credited+ahead, a.traced.Written+ahead
 	if early := written - now; early > 0 { // as far as the clocks can't be compared
 		put, credited, written = put-early, credited-early, now

@@ -171,3 +171,15 @@ func TestClockEstimate(t *testing.T) {
 		}
 	}
 }
+
+// TestClocksThatDiffer takes clocks for equal where the samples allow it, and else for as different as they say.
+func TestClocksThatDiffer(t *testing.T) {
+	const ms = time.Millisecond
+	for _, x := range []struct{ ahead, within, want time.Duration }{
+		{0, 0, 0}, {40 * ms, 50 * ms, 0}, {-50 * ms, 50 * ms, 0}, {-51 * ms, 50 * ms, -51 * ms}, {time.Hour, ms, time.Hour},
+	} {
+		if got := (Offset{Ahead: x.ahead, Within: x.within, Samples: 1}).likely(); got != x.want {
+			t.Errorf("%v within %v is taken for %v, want %v", x.ahead, x.within, got, x.want)
+		}
+	}
+}

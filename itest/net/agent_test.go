@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,7 @@ type setting struct {
 	Channels           int
 	Compression        string
 	Checksum           bool
+	Ahead              time.Duration // of the agent's clock
 }
 
 // order is each further line.
@@ -52,6 +54,7 @@ type order struct {
 	ID       string
 	Segments int           // of each channel; 0: no end
 	Pause    time.Duration // of the producer before each segment, but the first
+	Follow   bool          // each segment is short and has a note
 }
 
 // outcome is what an agent answers to run, and, with only Began set, once it has moved the first segments.
@@ -65,6 +68,12 @@ type outcome struct {
 	Conns      int // connections after the fault
 	Goroutines int // before the stack, and after all was closed
 	Files      int
+
+	// Of the segments that were followed: their way's phases, and the offset of the clocks that the last told.
+	Hops          int
+	Credit, Wire  time.Duration // the middle ones
+	Least         time.Duration // of any phase
+	Ahead, Within time.Duration
 }
 
 // agentState is an agent's process.
@@ -92,6 +101,7 @@ func serve(role string, in io.Reader, out *json.Encoder) error {
 		Identity: role, Auth: netstack.Auth{Key: []byte("0123456789abcdef0123456789abcdef")}, SegmentBytes: 32 << 10, MemorySegments: 256,
 		KeepaliveInterval: a.set.Keepalive, KeepaliveTimeout: a.set.Timeout, ConnectTimeout: 20 * time.Second, HandshakeTimeout: 20 * time.Second,
 		Compression: a.set.Compression, Checksum: a.set.Checksum,
+		Clock: func() time.Time { return time.Now().Add(a.set.Ahead) },
 	}
 	if role == "producer" {
 		l, err := net.Listen("tcp", net.JoinHostPort(addrA, port))
@@ -189,7 +199,7 @@ func (a *agentState) run(o order) (res outcome) {
 	if a.role == "producer" {
 		res.Segments, err = a.produce(o)
 	} else {
-		res.Segments, err = a.consume(o)
+		res.Segments, err = a.consume(o, &res)
 	}
 	if err != nil {
 		res.Err = err.Error()
@@ -223,8 +233,12 @@ func (a *agentState) produce(o order) (n int, err error) {
 				return n, err
 			}
 			b := seg.Bytes()
+			var note []byte
+			if o.Follow {
+				b, note = b[:1024], []byte("followed") // one packet: a new connection's window holds but a few
+			}
 			fill(b, sub, seq)
-			if err := p.Put(sub, seg, len(b)); err != nil {
+			if err := p.PutNoted(sub, seg, len(b), note); err != nil {
 				return n, err
 			}
 			n++
@@ -236,7 +250,9 @@ func (a *agentState) produce(o order) (n int, err error) {
 	return n, p.Finish(context.Background())
 }
 
-func (a *agentState) consume(o order) (n int, err error) {
+func (a *agentState) consume(o order, res *outcome) (n int, err error) {
+	var seen []*netstack.Hop
+	defer func() { res.tell(seen) }()
 	wake := make(chan struct{}, 1)
 	cfg := netstack.GateConfig{Wake: func() {
 		select {
@@ -266,6 +282,9 @@ func (a *agentState) consume(o order) (n int, err error) {
 			}
 			left--
 		case it.Segment != nil:
+			if it.Hop != nil {
+				seen = append(seen, it.Hop)
+			}
 			if err := verify(it.Payload, it.Channel, seqs[it.Channel]); err != nil {
 				return n, err
 			}
@@ -277,6 +296,22 @@ func (a *agentState) consume(o order) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// tell enters what hops tell.
+func (o *outcome) tell(hops []*netstack.Hop) {
+	if o.Hops = len(hops); o.Hops == 0 {
+		return
+	}
+	var credit, wire []time.Duration
+	for _, h := range hops {
+		credit, wire = append(credit, h.Credited.Sub(h.Put)), append(wire, h.Received.Sub(h.Written))
+		o.Least = min(o.Least, h.Credited.Sub(h.Put), h.Written.Sub(h.Credited), h.Received.Sub(h.Written), h.Taken.Sub(h.Received))
+		o.Ahead, o.Within = h.Clock.Ahead, h.Clock.Within
+	}
+	slices.Sort(credit)
+	slices.Sort(wire)
+	o.Credit, o.Wire = credit[len(credit)/2], wire[len(wire)/2]
 }
 
 // fill writes a checksummed payload that names sub and seq. Half of it can be compressed.
