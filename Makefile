@@ -8,7 +8,7 @@ TRIM    ?= -trimpath
 
 ARCH    ?= $(shell $(GO) env GOARCH)
 
-.PHONY: help build dist demo test unit lint bench bench-peers bench-yarn sim machine itest itest-kafka itest-kafka-long itest-yarn itest-yarn-long itest-kerberos itest-kerberos-long itest-net itest-web itest-jaeger needs generate fuzz clean
+.PHONY: help build dist demo test unit lint bench bench-peers bench-yarn bench-kerberos sim machine itest itest-kafka itest-kafka-long itest-yarn itest-yarn-long itest-kerberos itest-kerberos-long itest-net itest-web itest-jaeger needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -51,6 +51,12 @@ bench-peers: ## the exchange's goals beside raw loops and Flink, in turns (JDK 1
 bench-yarn: ## a start on YARN beside Flink's on the same cluster, in turns: one of its own, or that of HADOOP_CONF_DIR (JDK 17, Maven, ten quiet minutes); ARGS="-rounds 1" for less
 	$(STATIC) $(GO) run ./bench/yarn $(ARGS)
 
+bench-kerberos: ## RPC and HDFS at privacy beside Hadoop's own client, and a secured start beside an insecure one (JDK 17, Maven, five quiet minutes)
+	ITEST=kerberos-bench $(GO) test -count=1 -timeout 30m -v -run TestBench ./itest/kerberos
+
+bench-kafka: ## reading and writing Kafka beside other clients and Flink, in turns, on a real broker: every goal (JDK 17, Maven, ten minutes); ARGS="--rounds 1" for less
+	$(STATIC) $(GO) run ./bench/kafka --goals $(ARGS)
+
 sim: ## the master's control plane in simulation: scripts, and SEEDS=n random clusters full of faults
 	$(GO) test -count=1 ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
 	$(GO) test -count=1 ./itest/sim -v -run 'TestSeeds|TestScripts|TestDeterminism|TestMassCancel' -sim.seeds=$(SEEDS)
@@ -78,8 +84,8 @@ itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50
 itest-jaeger: ## traces and metrics of a job on two agents in a real Jaeger, judged by promtool too
 	ITEST=jaeger $(GO) test -count=1 -timeout 15m -v ./itest/jaeger
 
-itest-kerberos-long: ## a job that outlives its delegation tokens, on a cluster that encrypts everything
-	ITEST=kerberos-long $(GO) test -count=1 -timeout 15m -v ./itest/kerberos
+itest-kerberos-long: ## a job that outlives its delegation tokens, on a cluster that encrypts everything; encryption zones, erasure coding, quotas
+	ITEST=kerberos-long $(GO) test -count=1 -timeout 40m -v ./itest/kerberos
 
 itest-net: ## the exchange between two network namespaces on a bad link (root)
 	ITEST=net $(GO) test -count=1 -timeout 10m -v ./itest/net

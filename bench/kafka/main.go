@@ -2,7 +2,11 @@
 //
 //	go run ./bench/kafka                                                  # against a broker in memory that it starts
 //	go run ./bench/kafka --brokers host:9092 --topic t100 --rounds 5      # against a real one, a topic that there is
-//	go run ./bench/kafka --write --peer 'flink=java -cp … KafkaJob'       # with one more peer
+//	go run ./bench/kafka --write --peer 'mine=./mine'                      # with one more peer
+//	make bench-kafka                                                      # every goal, with a real broker, Flink and Kafka's own tools
+//
+// With --goals it fetches Kafka and Flink by Maven into a folder of the user's cache, starts a broker, fills topics, warms Flink up, and goes through the
+// goals of docs/performance.md in rounds; each is printed with the median and range of its ratio, and the exit code is 3 if one was missed.
 //
 // A peer of another make is a command that reads BROKERS, TOPIC and RECORDS from its environment, and prints a line of JSON with records, seconds and
 // cpu_ns_per_record for each round. Trust CPU before rates where other work is going on, and compare within one run.
@@ -20,6 +24,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -31,6 +36,8 @@ type settings struct {
 	records        int64
 	size           int
 	write          bool
+	repeat         int    // rounds in one process
+	profile        string // file for Heddle's CPU profile; "": none
 }
 
 // round is what one peer came to in one round.
@@ -47,6 +54,9 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "kafka benchmark:", err)
+		if errors.Is(err, errMissed) {
+			os.Exit(3)
+		}
 		os.Exit(1)
 	}
 }
@@ -54,13 +64,18 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	var s settings
 	var rounds int
-	var only, role string
-	var asJSON bool
+	var only, role, dir string
+	var asJSON, goals, noFlink bool
 	others := map[string]string{}
 	f := flag.NewFlagSet("kafka", flag.ContinueOnError)
 	f.StringVar(&s.brokers, "brokers", "", "host:port of brokers; by default one in memory is started")
 	f.StringVar(&s.topic, "topic", "bench", "topic to read, or to write")
-	f.Int64Var(&s.records, "records", 1_000_000, "records a round")
+	f.Int64Var(&s.records, "records", 1_000_000, "records a round; with --goals, those of 100 bytes that are read, by default 5,000,000")
+	f.IntVar(&s.repeat, "repeat", 1, "rounds of a peer in one process; of a turn all count")
+	f.StringVar(&s.profile, "profile", "", "file for a CPU profile of Heddle's turns")
+	f.BoolVar(&goals, "goals", false, "measure every goal, with a broker and Flink of our own")
+	f.BoolVar(&noFlink, "no-flink", false, "with --goals, leave Flink out")
+	f.StringVar(&dir, "dir", filepath.Join(cacheDir(), "heddle", "peers"), "with --goals, the folder for jars")
 	f.IntVar(&s.size, "size", 100, "bytes of a record that is written")
 	f.BoolVar(&s.write, "write", false, "write instead of reading")
 	f.IntVar(&rounds, "rounds", 3, "how often each has its turn")
@@ -83,6 +98,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return broker(ctx, s, out)
 	case role != "":
 		return turn(ctx, s, role, out)
+	case goals:
+		g := goalSettings{rounds: rounds, records: 5_000_000, noFlink: noFlink, dir: dir}
+		f.Visit(func(f *flag.Flag) {
+			if f.Name == "records" {
+				g.records = s.records
+			}
+		})
+		return runGoals(ctx, g, out)
 	}
 	if s.brokers == "" {
 		end, err := startBroker(ctx, &s)
@@ -121,6 +144,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return table(out, names, all)
 }
 
+// cacheDir is the user's folder for what can be fetched again.
+func cacheDir() string {
+	if dir, err := os.UserCacheDir(); err == nil {
+		return dir
+	}
+	return os.TempDir()
+}
+
 // oneTurn runs a peer in a process of its own.
 func oneTurn(ctx context.Context, s settings, name, command string) (out []round, err error) {
 	var cmd *exec.Cmd
@@ -133,7 +164,7 @@ func oneTurn(ctx context.Context, s settings, name, command string) (out []round
 			return nil, err
 		}
 		cmd = exec.CommandContext(ctx, self, "--role", name, "--brokers", s.brokers, "--topic", s.topic, "--records", fmt.Sprint(s.records),
-			"--size", fmt.Sprint(s.size), fmt.Sprint("--write=", s.write))
+			"--size", fmt.Sprint(s.size), fmt.Sprint("--write=", s.write), "--repeat", fmt.Sprint(max(s.repeat, 1)), "--profile", s.profile)
 	}
 	cmd.Stderr = os.Stderr
 	b, err := cmd.Output()

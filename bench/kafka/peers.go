@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,8 +62,19 @@ func (s settings) option(name string) (string, bool) { return s.brokers, name ==
 // turn is one round of one peer, in this process.
 func turn(ctx context.Context, s settings, name string, out io.Writer) error {
 	if name == "heddle" {
+		if s.profile != "" {
+			f, err := os.Create(s.profile)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			if err := pprof.StartCPUProfile(f); err != nil {
+				return err
+			}
+			defer pprof.StopCPUProfile()
+		}
 		o := s.options()
-		o.Write = s.write
+		o.Write, o.Rounds = s.write, s.repeat
 		return bench.Kafka(ctx, o, func(r bench.KafkaResult) error {
 			return json.NewEncoder(out).Encode(round{Records: r.Records, Seconds: r.Seconds, CPU: r.CPUNsPerRecord, Allocs: r.AllocsPerRecord})
 		})
@@ -77,13 +89,18 @@ func turn(ctx context.Context, s settings, name string, out io.Writer) error {
 	if peer == nil {
 		return fmt.Errorf("no peer is called %q", name)
 	}
-	before, began := usage(), time.Now()
-	n, err := peer(ctx, s)
-	if err != nil {
-		return err
+	for range max(s.repeat, 1) {
+		before, began := usage(), time.Now()
+		n, err := peer(ctx, s)
+		if err != nil {
+			return err
+		}
+		seconds, after := time.Since(began).Seconds(), usage()
+		if err := json.NewEncoder(out).Encode(round{Records: n, Seconds: seconds, CPU: float64(after.cpu-before.cpu) / float64(n), Allocs: float64(after.allocs-before.allocs) / float64(n)}); err != nil {
+			return err
+		}
 	}
-	seconds, after := time.Since(began).Seconds(), usage()
-	return json.NewEncoder(out).Encode(round{Records: n, Seconds: seconds, CPU: float64(after.cpu-before.cpu) / float64(n), Allocs: float64(after.allocs-before.allocs) / float64(n)})
+	return nil
 }
 
 type used struct {

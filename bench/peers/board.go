@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/bench"
+	"github.com/heddle-stream/heddle/bench/flink"
 )
 
 // board gathers what the rounds give.
 type board struct {
 	plan     plan
 	rows     []row
-	clusters map[string]*cluster
+	clusters map[string]*flink.Cluster
 	micro    float64 // records a second of Flink's network benchmark
 	one      float64 // in this round
 
@@ -34,7 +35,7 @@ type line struct {
 }
 
 func newBoard(ctx context.Context, dir string, p plan) (_ *board, err error) {
-	b := &board{plan: p, clusters: map[string]*cluster{}, samples: map[string][]sample{}}
+	b := &board{plan: p, clusters: map[string]*flink.Cluster{}, samples: map[string][]sample{}}
 	for _, r := range rows() {
 		if p.wants(r.name) {
 			b.rows = append(b.rows, r)
@@ -48,13 +49,13 @@ func newBoard(ctx context.Context, dir string, p plan) (_ *board, err error) {
 			b.close()
 		}
 	}()
-	home, err := setUp(ctx, dir)
+	home, err := flink.SetUp(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	if p.wants("8 B, 1→1") {
 		fmt.Println("Flink's network benchmark")
-		if b.micro, _, err = networkBenchmark(ctx, home); err != nil {
+		if b.micro, _, err = flink.NetworkBenchmark(ctx, home); err != nil {
 			return nil, err
 		}
 	}
@@ -62,14 +63,14 @@ func newBoard(ctx context.Context, dir string, p plan) (_ *board, err error) {
 }
 
 // startClusters starts what the rows need and warms it up: Java is slow until it has compiled what runs often.
-func (b *board) startClusters(ctx context.Context, home flinkHome) error {
+func (b *board) startClusters(ctx context.Context, home flink.Home) error {
 	for _, r := range b.rows {
 		if r.cluster == "" || b.clusters[r.cluster] != nil {
 			continue
 		}
-		workers := 2 * r.job.parallelism
+		workers := 2 * r.job.Parallelism
 		fmt.Printf("Flink: cluster %s of %d TaskManagers\n", r.cluster, workers)
-		c, err := startCluster(ctx, home, r.cluster, workers, r.cluster == onTLS)
+		c, err := flink.Start(ctx, home, r.cluster, workers, r.cluster == onTLS)
 		if err != nil {
 			return err
 		}
@@ -78,8 +79,8 @@ func (b *board) startClusters(ctx context.Context, home flinkHome) error {
 	for _, r := range b.rows {
 		if c := b.clusters[r.cluster]; c != nil {
 			j := r.job
-			j.warm, j.measure = b.plan.peer, time.Second/2
-			if _, err := c.run(ctx, j); err != nil {
+			j.Warm, j.Measure = b.plan.peer, time.Second/2
+			if _, err := c.Run(ctx, j); err != nil {
 				return fmt.Errorf("warm-up of %s: %w", r.name, err)
 			}
 		}
@@ -93,7 +94,7 @@ func (p plan) wants(name string) bool {
 
 func (b *board) close() {
 	for _, c := range b.clusters {
-		c.stop()
+		c.Stop()
 	}
 }
 
@@ -117,8 +118,8 @@ func (b *board) round(ctx context.Context) error {
 func (s sample) String() string {
 	t := fmt.Sprintf("%7.1f M/s %7.1f ns; raw %6.0f MB/s, %6.2f of it", s.own.RecordsPerSecond/1e6, s.own.CPUNsPerRecord,
 		s.own.RawBytesPerSecond/1e6, s.own.BytesPerSecond/s.own.RawBytesPerSecond)
-	if s.flink.recordsPerSecond > 0 {
-		t += fmt.Sprintf("; Flink %6.2f M/s %7.1f ns", s.flink.recordsPerSecond/1e6, s.flink.cpuNs)
+	if s.flink.RecordsPerSecond > 0 {
+		t += fmt.Sprintf("; Flink %6.2f M/s %7.1f ns", s.flink.RecordsPerSecond/1e6, s.flink.CPUNs)
 	}
 	return t
 }
@@ -149,7 +150,7 @@ func (b *board) latency(ctx context.Context) error {
 	ratio := func(a, b time.Duration) float64 { return float64(a) / float64(b) }
 	b.enter(latencyRow, goal{what: "p50 ÷ a bare hop's", most: 1.5}, ratio(x.P50, bare.P50), note)
 	if c := b.clusters[onTwo]; c != nil {
-		p50, p99, err := c.latency(100, 1000, 8*time.Second)
+		p50, p99, err := c.Latency(100, 1000, 8*time.Second)
 		if err != nil {
 			return fmt.Errorf("latency: %w", err)
 		}

@@ -5,20 +5,21 @@ import (
 	"testing"
 
 	"github.com/heddle-stream/heddle/bench"
+	"github.com/heddle-stream/heddle/bench/flink"
 )
 
 // TestTable judges made-up figures.
 func TestTable(t *testing.T) {
-	b := &board{samples: map[string][]sample{}, clusters: map[string]*cluster{onTwo: {}, onFour: {}, onTLS: {}}}
+	b := &board{samples: map[string][]sample{}, clusters: map[string]*flink.Cluster{onTwo: {}, onFour: {}, onTLS: {}}}
 	fast := bench.ExchangeResult{RecordsPerSecond: 100e6, BytesPerSecond: 800e6, CPUNsPerRecord: 5, RawBytesPerSecond: 900e6, ResidentBytes: 20 << 20}
 	for _, r := range rows() {
 		if len(r.goals) == 0 {
 			t.Errorf("%s has no goal", r.name)
 		}
 		b.rows = append(b.rows, r)
-		for _, flink := range []float64{9e6, 10e6, 30e6} { // the median holds, the last one would not
+		for _, rate := range []float64{9e6, 10e6, 30e6} { // the median holds, the last one would not
 			b.samples[r.name] = append(b.samples[r.name], sample{
-				own: fast, flink: flinkResult{flink, 80, 800 << 20}, micro: 40e6, one: 120e6,
+				own: fast, flink: flink.Result{RecordsPerSecond: rate, CPUNs: 80, Resident: 800 << 20}, micro: 40e6, one: 120e6,
 			})
 		}
 	}

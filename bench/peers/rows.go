@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/bench"
+	"github.com/heddle-stream/heddle/bench/flink"
 )
 
 // plan says what to measure and how long.
@@ -28,14 +29,14 @@ type row struct {
 	name    string
 	own     bench.ExchangeOptions
 	cluster string // "": no peer but the raw loop
-	job     flinkJob
+	job     flink.Job
 	goals   []goal
 }
 
 // sample is what one round of a row gave.
 type sample struct {
 	own   bench.ExchangeResult // the mean of both halves
-	flink flinkResult
+	flink flink.Result
 	micro float64 // records a second of Flink's network benchmark
 	one   float64 // records a second of Heddle's first row in this round
 }
@@ -64,11 +65,11 @@ func (g goal) bound() string {
 }
 
 func rateOf(least float64) goal {
-	return goal{"records/s ÷ Flink's", least, 0, func(s sample) float64 { return s.own.RecordsPerSecond / s.flink.recordsPerSecond }, true}
+	return goal{"records/s ÷ Flink's", least, 0, func(s sample) float64 { return s.own.RecordsPerSecond / s.flink.RecordsPerSecond }, true}
 }
 
 func cpuOf(most float64) goal {
-	return goal{"CPU a record ÷ Flink's", 0, most, func(s sample) float64 { return s.own.CPUNsPerRecord / s.flink.cpuNs }, true}
+	return goal{"CPU a record ÷ Flink's", 0, most, func(s sample) float64 { return s.own.CPUNsPerRecord / s.flink.CPUNs }, true}
 }
 
 func rawOf(least float64) goal {
@@ -79,15 +80,15 @@ var (
 	microOf = goal{"records/s ÷ Flink's network benchmark", 2, 0, func(s sample) float64 { return s.own.RecordsPerSecond / s.micro }, true}
 	oneOf   = goal{"records/s ÷ one channel's", 0.7, 0, func(s sample) float64 { return s.own.RecordsPerSecond / s.one }, false}
 	allocs  = goal{"allocations a record", 0, 0.0005, func(s sample) float64 { return s.own.AllocsPerRecord }, false}
-	memory  = goal{"resident ÷ a TaskManager's", 0, 0.125, func(s sample) float64 { return float64(s.own.ResidentBytes) / float64(s.flink.resident) }, true}
+	memory  = goal{"resident ÷ a TaskManager's", 0, 0.125, func(s sample) float64 { return float64(s.own.ResidentBytes) / float64(s.flink.Resident) }, true}
 )
 
 func rows() []row {
 	x := func(size, parallelism int, part string) bench.ExchangeOptions {
 		return bench.ExchangeOptions{RecordSize: size, Parallelism: parallelism, Partitioner: part}
 	}
-	j := func(size, parallelism int, part string) flinkJob {
-		return flinkJob{size: size, parallelism: parallelism, part: part}
+	j := func(size, parallelism int, part string) flink.Job {
+		return flink.Job{Size: size, Parallelism: parallelism, Part: part}
 	}
 	tls := func(size int) bench.ExchangeOptions {
 		o := x(size, 1, "rebalance")
@@ -103,7 +104,7 @@ func rows() []row {
 		{"1,000 B, 1→1", x(1000, 1, "rebalance"), onTwo, j(1000, 1, "rebalance"), []goal{rateOf(1.6), rawOf(0.8)}},
 		{"100 B, TLS", tls(100), onTLS, j(100, 1, "rebalance"), []goal{rateOf(2.3), rawOf(0.8)}},
 		{"1,000 B, TLS", tls(1000), onTLS, j(1000, 1, "rebalance"), []goal{rateOf(2.3), rawOf(0.8)}},
-		{"8 B, 32→32: 1,024 channels", x(8, 32, "rebalance"), "", flinkJob{}, []goal{oneOf}},
+		{"8 B, 32→32: 1,024 channels", x(8, 32, "rebalance"), "", flink.Job{}, []goal{oneOf}},
 	}
 }
 
@@ -117,8 +118,8 @@ func (b *board) measure(ctx context.Context, r row) (s sample, err error) {
 	}
 	if c := b.clusters[r.cluster]; c != nil {
 		j := r.job
-		j.warm, j.measure = b.plan.peer/2, b.plan.peer
-		if s.flink, err = c.run(ctx, j); err != nil {
+		j.Warm, j.Measure = b.plan.peer/2, b.plan.peer
+		if s.flink, err = c.Run(ctx, j); err != nil {
 			return s, fmt.Errorf("%s: %w", r.name, err)
 		}
 	}

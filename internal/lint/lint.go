@@ -9,7 +9,7 @@ var layers = [][]string{
 	{"cmd/...", "itest/...", "examples/...", "packaging/...", "bench/peers", "bench/kafka"},
 	{"run", "heddletest"},
 	{"internal/cli"},
-	{"bench", "conf", "internal/jobspec", "internal/demo"},
+	{"bench", "bench/flink", "conf", "internal/jobspec", "internal/demo"},
 	{"appmaster/driver/...", "appmaster/web", "internal/inproc", "yarnclient/yarntest", "internal/doctor"},
 	{"appmaster", "agent", "yarnclient/amrm", "yarnclient/nm", "internal/ship", "internal/doctor/verdict", "internal/doctor/grants"},
 	{"appmaster/plane"},

@@ -1,9 +1,14 @@
-package main
+// Package flink runs Flink as a peer for benchmarks: it fetches its jars by Maven into a folder outside the tree, compiles the jobs against them, and
+// starts real processes, a JobManager and TaskManagers.
+package flink
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,21 +18,35 @@ import (
 //go:embed java
 var javaFiles embed.FS
 
-// flinkHome is a folder outside the tree with Flink's jars, what was compiled against them, and a key store.
-type flinkHome struct{ dir string }
+// Home is a folder outside the tree with Flink's jars, what was compiled against them, and a key store.
+type Home struct{ dir string }
 
 const storePassword = "internal_pw"
 
-func (h flinkHome) classpath() string {
+func (h Home) classpath() string {
 	return filepath.Join(h.dir, "classes") + string(os.PathListSeparator) + filepath.Join(h.dir, "lib", "*")
 }
 
-func (h flinkHome) keyStore() string { return filepath.Join(h.dir, "internal.p12") }
+func (h Home) keyStore() string { return filepath.Join(h.dir, "internal.p12") }
 
-// setUp fetches the jars by Maven and compiles the job, unless that was done before.
-func setUp(ctx context.Context, dir string) (flinkHome, error) {
-	h := flinkHome{dir}
-	done := filepath.Join(dir, "ready")
+// version tells the files of this package from others.
+func version() string {
+	sum := sha256.New()
+	_ = fs.WalkDir(javaFiles, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := javaFiles.ReadFile(name)
+		sum.Write(b)
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil)[:6])
+}
+
+// SetUp fetches the jars by Maven and compiles the job, unless that was done before.
+func SetUp(ctx context.Context, dir string) (Home, error) {
+	h := Home{dir}
+	done := filepath.Join(dir, "ready-"+version())
 	if _, err := os.Stat(done); err == nil {
 		return h, nil
 	}
@@ -60,6 +79,7 @@ func setUp(ctx context.Context, dir string) (flinkHome, error) {
 		{"mvn", "-q", "-B", "-ntp", "-f", filepath.Join(src, "pom.xml"), "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
 			"-DoutputDirectory=" + filepath.Join(dir, "lib"), "-DincludeScope=runtime"},
 		append([]string{"javac"}, args...),
+		{"rm", "-f", h.keyStore()},
 		{"keytool", "-genkeypair", "-alias", "flink.internal", "-keystore", h.keyStore(), "-storetype", "PKCS12", "-dname", "CN=flink.internal",
 			"-ext", "SAN=dns:localhost,ip:127.0.0.1", "-storepass", storePassword, "-keypass", storePassword, "-keyalg", "RSA", "-keysize", "2048", "-validity", "3650"},
 	} {

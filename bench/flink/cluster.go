@@ -1,4 +1,4 @@
-package main
+package flink
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 	"time"
 )
 
-// cluster is a Flink session cluster: a JobManager and TaskManagers, each a process of its own.
-type cluster struct {
-	home     flinkHome
+// Cluster is a Flink session cluster: a JobManager and TaskManagers, each a process of its own.
+type Cluster struct {
+	home     Home
 	name     string
 	dir      string
 	rest     int
@@ -39,15 +39,15 @@ var javaOpens = strings.Fields(`--add-exports=java.rmi/sun.rmi.registry=ALL-UNNA
 --add-opens=java.base/java.util.concurrent=ALL-UNNAMED --add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED
 --add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED`)
 
-// startCluster starts a cluster of so many TaskManagers of one slot each, and waits until they are registered.
-func startCluster(ctx context.Context, home flinkHome, name string, workers int, tls bool) (_ *cluster, err error) {
-	c := &cluster{home: home, name: name}
+// Start starts a cluster of so many TaskManagers of one slot each, and waits until they are registered.
+func Start(ctx context.Context, home Home, name string, workers int, tls bool) (_ *Cluster, err error) {
+	c := &Cluster{home: home, name: name}
 	if c.dir, err = os.MkdirTemp("", "peers-"+name); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			c.stop()
+			c.Stop()
 		}
 	}()
 	ports, err := freePorts(2)
@@ -73,7 +73,7 @@ func startCluster(ctx context.Context, home flinkHome, name string, workers int,
 }
 
 // configure writes the configuration: default network settings, one slot, little memory beside the network's.
-func (c *cluster) configure(rpc int, tls bool) error {
+func (c *Cluster) configure(rpc int, tls bool) error {
 	conf := map[string]any{
 		"jobmanager.rpc.address": "127.0.0.1", "jobmanager.rpc.port": rpc, "jobmanager.bind-host": "127.0.0.1",
 		"rest.port": c.rest, "rest.address": "127.0.0.1", "rest.bind-address": "127.0.0.1",
@@ -102,7 +102,7 @@ func (c *cluster) configure(rpc int, tls bool) error {
 }
 
 // java starts a JVM whose output goes to a log in the cluster's folder.
-func (c *cluster) java(log string, args ...string) (*exec.Cmd, error) {
+func (c *Cluster) java(log string, args ...string) (*exec.Cmd, error) {
 	out, err := os.Create(filepath.Join(c.dir, log+".log"))
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (c *cluster) java(log string, args ...string) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-func (c *cluster) await(ctx context.Context, workers int) error {
+func (c *Cluster) await(ctx context.Context, workers int) error {
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(300 * time.Millisecond) {
 		var o struct {
 			Workers int `json:"taskmanagers"`
@@ -133,7 +133,7 @@ func (c *cluster) await(ctx context.Context, workers int) error {
 }
 
 // logs is the end of each process's log.
-func (c *cluster) logs() string {
+func (c *Cluster) logs() string {
 	var all strings.Builder
 	names, _ := filepath.Glob(filepath.Join(c.dir, "*.log"))
 	for _, name := range names {
@@ -143,7 +143,7 @@ func (c *cluster) logs() string {
 	return all.String()
 }
 
-func (c *cluster) get(path string, to any) error {
+func (c *Cluster) get(path string, to any) error {
 	r, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", c.rest, path))
 	if err != nil {
 		return err
@@ -152,8 +152,8 @@ func (c *cluster) get(path string, to any) error {
 	return json.NewDecoder(r.Body).Decode(to)
 }
 
-// stop ends every process of the cluster and removes its folder.
-func (c *cluster) stop() {
+// Stop ends every process of the cluster and removes its folder.
+func (c *Cluster) Stop() {
 	all := c.workers
 	if c.manager != nil {
 		all = append(all, c.manager)
@@ -169,32 +169,33 @@ func (c *cluster) stop() {
 	os.RemoveAll(c.dir)
 }
 
-// flinkJob is one run of ShuffleJob.
-type flinkJob struct {
-	size, parallelism int
-	part              string // rebalance, keyBy
-	warm, measure     time.Duration
+// Job is one run of ShuffleJob.
+type Job struct {
+	Size, Parallelism int
+	Part              string // rebalance, keyBy
+	Warm, Measure     time.Duration
 }
 
-// flinkResult is what its TaskManagers did in the measured window.
-type flinkResult struct {
-	recordsPerSecond, cpuNs float64
-	resident                int64 // of the larger TaskManager
+// Result is what its TaskManagers did in the measured window.
+type Result struct {
+	RecordsPerSecond, CPUNs float64
+	Resident                int64 // of the larger TaskManager
 }
 
-// client starts ShuffleJob, which waits for the job's end.
-func (c *cluster) client(args ...string) (*exec.Cmd, error) {
+// client starts the client of a job, which waits for the job's end.
+func (c *Cluster) client(class string, args ...string) (*exec.Cmd, error) {
 	if err := os.WriteFile(c.counters, make([]byte, 4096), 0o644); err != nil {
 		return nil, err
 	}
-	return c.java("client", append([]string{"bench.ShuffleJob", "--counter", c.counters, "--port", strconv.Itoa(c.rest)}, args...)...)
+	return c.java("client", append([]string{"bench." + class, "--counter", c.counters, "--port", strconv.Itoa(c.rest)}, args...)...)
 }
 
-func (c *cluster) run(ctx context.Context, j flinkJob) (flinkResult, error) {
-	secs := int((j.warm + j.measure).Seconds()) + 2
-	cmd, err := c.client("--secs", strconv.Itoa(secs), "--size", strconv.Itoa(j.size), "--p", strconv.Itoa(j.parallelism), "--part", j.part)
+// Run runs the job for a while.
+func (c *Cluster) Run(ctx context.Context, j Job) (Result, error) {
+	secs := int((j.Warm + j.Measure).Seconds()) + 2
+	cmd, err := c.client("ShuffleJob", "--secs", strconv.Itoa(secs), "--size", strconv.Itoa(j.Size), "--p", strconv.Itoa(j.Parallelism), "--part", j.Part)
 	if err != nil {
-		return flinkResult{}, err
+		return Result{}, err
 	}
 	res, err := c.measure(ctx, j)
 	if err != nil {
@@ -205,26 +206,26 @@ func (c *cluster) run(ctx context.Context, j flinkJob) (flinkResult, error) {
 	return res, cmd.Wait()
 }
 
-func (c *cluster) measure(ctx context.Context, j flinkJob) (res flinkResult, err error) {
+func (c *Cluster) measure(ctx context.Context, j Job) (res Result, err error) {
 	for deadline := time.Now().Add(3 * time.Minute); c.count() == 0; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			return res, errors.New("the job does not start")
 		}
 	}
-	time.Sleep(j.warm)
+	time.Sleep(j.Warm)
 	n, cpu, began := c.count(), c.cpu(), time.Now()
-	time.Sleep(j.measure)
+	time.Sleep(j.Measure)
 	d := float64(c.count() - n)
-	res.recordsPerSecond = d / time.Since(began).Seconds()
-	res.cpuNs = float64(c.cpu()-cpu) / d
+	res.RecordsPerSecond = d / time.Since(began).Seconds()
+	res.CPUNs = float64(c.cpu()-cpu) / d
 	for _, w := range c.workers {
-		res.resident = max(res.resident, resident(w.Process.Pid))
+		res.Resident = max(res.Resident, resident(w.Process.Pid))
 	}
 	return res, ctx.Err()
 }
 
 // count is how many records all sinks have taken.
-func (c *cluster) count() (n uint64) {
+func (c *Cluster) count() (n uint64) {
 	b, _ := os.ReadFile(c.counters)
 	for i := 0; i+8 <= len(b); i += 64 {
 		n += binary.LittleEndian.Uint64(b[i:])
@@ -233,7 +234,7 @@ func (c *cluster) count() (n uint64) {
 }
 
 // cpu is the processor time of all TaskManagers.
-func (c *cluster) cpu() (d time.Duration) {
+func (c *Cluster) cpu() (d time.Duration) {
 	for _, w := range c.workers {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.Process.Pid))
 		_, after, _ := strings.Cut(string(b), ") ")
@@ -256,10 +257,10 @@ func resident(pid int) int64 {
 	return 0
 }
 
-// latency runs the job at a rate, without a buffer timeout, and returns its percentiles.
-func (c *cluster) latency(size, rate int, d time.Duration) (p50, p99 time.Duration, err error) {
+// Latency runs the job at a rate, without a buffer timeout, and returns its percentiles.
+func (c *Cluster) Latency(size, rate int, d time.Duration) (p50, p99 time.Duration, err error) {
 	file := filepath.Join(c.dir, "latency")
-	cmd, err := c.client("--secs", strconv.Itoa(int(d.Seconds())), "--size", strconv.Itoa(size), "--p", "1", "--part", "rebalance",
+	cmd, err := c.client("ShuffleJob", "--secs", strconv.Itoa(int(d.Seconds())), "--size", strconv.Itoa(size), "--p", "1", "--part", "rebalance",
 		"--bt", "0", "--rate", strconv.Itoa(rate), "--lat", file)
 	if err != nil {
 		return 0, 0, err
@@ -282,8 +283,8 @@ func (c *cluster) latency(size, rate int, d time.Duration) (p50, p99 time.Durati
 	return figure("p50"), figure("p99"), nil
 }
 
-// networkBenchmark runs Flink's own micro benchmark of its network stack, in one JVM, and returns the best round.
-func networkBenchmark(ctx context.Context, h flinkHome) (recordsPerSecond, cpuNs float64, err error) {
+// NetworkBenchmark runs Flink's own micro benchmark of its network stack, in one JVM, and returns the best round.
+func NetworkBenchmark(ctx context.Context, h Home) (recordsPerSecond, cpuNs float64, err error) {
 	args := append(slices.Clone(javaOpens), "-Xmx1g", "-XX:MaxDirectMemorySize=512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", h.classpath(), "NetBench", "1", "1", "100")
 	out, err := exec.CommandContext(ctx, "java", args...).Output()
 	if err != nil {
