@@ -330,6 +330,8 @@ func (c *client) once(ctx context.Context, method, url string, body []byte, answ
 		return &UnavailableError{fmt.Errorf("%s says %s", req.URL.Host, resp.Status)}
 	case resp.StatusCode == http.StatusNotFound && method == http.MethodGet:
 		return fmt.Errorf("the registry does not have it (%s)", message(b, resp.Status))
+	case resp.StatusCode == http.StatusConflict:
+		return &conflictError{refusedError{fmt.Sprintf("the schema registry refuses: %s", message(b, resp.Status))}}
 	case resp.StatusCode >= 300:
 		return &refusedError{fmt.Sprintf("the schema registry refuses: %s", message(b, resp.Status))}
 	}
@@ -346,6 +348,9 @@ func (e *refusedError) Error() string { return e.text }
 
 // Fatal tells that the error is not one of a record.
 func (e *refusedError) Fatal() bool { return true }
+
+// conflictError says that what is there already is against it.
+type conflictError struct{ refusedError }
 
 // message is what a registry says of an error.
 func message(body []byte, status string) string {

@@ -69,6 +69,7 @@ func avroDocument(ctx context.Context, schemas *compiled[avro.Schema]) func([]by
 		if err := readAvro(reader, s, payload, &out); err != nil {
 			return nil, err
 		}
+		plain(s, out)
 		return out, nil
 	}
 }

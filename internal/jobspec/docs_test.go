@@ -18,7 +18,7 @@ var sections = map[string]string{
 	"jobFile": "The file", "source": "Sources", "kafkaSource": "kafka, as a source", "kafkaPoint": "Positions: start and stop", "fileSource": "file, as a source",
 	"generator": "generator", "csvRead": "csv, reading", "eventTimeDetail": "event_time", "step": "Steps", "window": "window", "dedupe": "dedupe",
 	"deadLetter": "on_error", "sink": "Sinks", "kafkaSink": "kafka, as a sink", "fileSink": "file, as a sink", "stdoutSink": "stdout",
-	"sinkFormatOptions": "Formats, writing", "csvFormat": "csv, writing",
+	"sinkFormatOptions": "Formats, writing", "csvFormat": "csv, writing", "schemaFormat": "avro and protobuf, writing",
 }
 
 // between replaces what stands between a marker and the next end.

@@ -42,6 +42,8 @@ type source struct {
 	EventTime   *eventTime                 `yaml:"event_time" doc:"Column that holds when the record happened. It gives the stream its event time and watermarks."`
 	MaxDelay    strict.Duration            `yaml:"max_delay" doc:"How late a record may come behind the newest one; a record later than that is late. Default 0s."`
 	IdleAfter   strict.Duration            `yaml:"idle_after" positive:"" doc:"A partition or file that gives nothing for so long holds back no watermark."`
+	MaxDrift    strict.Duration            `yaml:"max_drift" positive:"" doc:"How far in event time a partition may be ahead of the slowest of the source, in all its subtasks, before it is not read for a while. Those that are idle, have ended or had no record are not waited for."`
+	Align       strict.String              `yaml:"align" doc:"With max_drift: the name of a group. Sources of the same group wait for each other, not each for itself alone."`
 	OnError     *onError                   `yaml:"on_error" doc:"What becomes of a message that can't be read: fail (the default), skip, or {dead_letter: sink}."`
 	UID         strict.String              `yaml:"uid" doc:"Identity that stays when the job changes; unique in the job."`
 	Parallelism strict.Int                 `yaml:"parallelism" min:"1" doc:"Subtasks that read."`
@@ -239,7 +241,7 @@ type kafkaSink struct {
 	strict.At
 	Topic           strict.String              `yaml:"topic,required" doc:"Topic to write to."`
 	Brokers         []strict.String            `yaml:"brokers" doc:"host:port of brokers to begin with; by default the option kafka.brokers."`
-	Format          sinkFormat                 `yaml:"format,required" doc:"Format of a message's value: json, csv, text or raw."`
+	Format          sinkFormat                 `yaml:"format,required" doc:"Format of a message's value: json, csv, text, raw, or, with a schema registry (options schema-registry.*), avro or protobuf."`
 	Key             strict.String              `yaml:"key" doc:"Column that becomes the message's key, as text; none by default."`
 	Headers         *strict.Map[strict.String] `yaml:"headers" doc:"Names of headers and the columns that they hold, as text; of a column that is null there is none."`
 	Compression     strict.String              `yaml:"compression" enum:"none|gzip|snappy|lz4|zstd" doc:"How batches are packed; none by default."`
@@ -268,15 +270,28 @@ type discardSink struct{ strict.At }
 // sinkFormat is the format that records are written by.
 type sinkFormat struct {
 	strict.At
-	Name    strict.String      `alt:"scalar" enum:"json|csv|text|raw"`
+	Name    strict.String      `alt:"scalar" enum:"json|csv|text|raw|avro|protobuf"`
 	Options *sinkFormatOptions `alt:"map"`
 }
 
 // sinkFormatOptions is a format with options.
 type sinkFormatOptions struct {
 	strict.At
-	CSV  *csvFormat    `yaml:"csv" one:"format" doc:"Comma-separated values, quoted as in RFC 4180, without a header."`
-	Text strict.String `yaml:"text" one:"format" doc:"A line with columns in braces, such as \"{word} {count}\"; {{ and }} stand for braces."`
+	CSV      *csvFormat    `yaml:"csv" one:"format" doc:"Comma-separated values, quoted as in RFC 4180, without a header."`
+	Avro     *schemaFormat `yaml:"avro" one:"format" doc:"Avro, framed for a schema registry."`
+	Protobuf *schemaFormat `yaml:"protobuf" one:"format" doc:"Protobuf, framed for a schema registry."`
+	Text     strict.String `yaml:"text" one:"format" doc:"A line with columns in braces, such as \"{word} {count}\"; {{ and }} stand for braces."`
+}
+
+// schemaFormat says by which schema records are written.
+type schemaFormat struct {
+	strict.At
+	Schema     strict.String `yaml:"schema" doc:"Text of the schema. Without it (and schema_file) it is the newest of the subject."`
+	SchemaFile strict.String `yaml:"schema_file" doc:"File that holds the schema, beside the job file; it goes along with the job."`
+	Subject    strict.String `yaml:"subject" doc:"Subject of the schema; by default what strategy says."`
+	Strategy   strict.String `yaml:"strategy" enum:"topic|record|topic-record" doc:"How the subject is named: topic (the default) clicks-value (with Cloudera's registry: clicks), record shop.Click, topic-record clicks-shop.Click."`
+	Message    strict.String `yaml:"message" doc:"protobuf: full name of the message in the schema, such as shop.Click; by default its first."`
+	Register   strict.Bool   `yaml:"register" doc:"true (the default): the schema is registered if the subject does not have it. false: the subject must have it."`
 }
 
 // Schema returns the JSON Schema (draft 2020-12) of job files, for editors.

@@ -17,6 +17,9 @@ type Options struct {
 	Timezone       string // IANA name for a file without timezone; "" sets none
 	MaxParallelism int    // for a file without max_parallelism; 0: not known
 
+	// ReadFile reads a file that the job file names, such as a schema; nil: none may be named.
+	ReadFile func(name string) ([]byte, error)
+
 	Warn func(text string) // is told what is right but has no effect; nil: nobody is
 }
 
@@ -64,6 +67,7 @@ func (p *planner) build() (*heddle.Job, error) {
 // check does the passes that find what is wrong.
 func check(name string, data []byte, opts Options) (*planner, error) {
 	p := &planner{name: filepath.Base(name), file: &jobFile{}, streams: map[string]*stream{}, sinks: map[string]*sinkNode{}}
+	p.files = opts.ReadFile
 	p.doc = strict.Decode(name, data, p.file)
 	p.limits(opts)
 	p.checkSlotGroups()

@@ -124,6 +124,7 @@ type planner struct {
 	all     []*stream
 	nodes   []node
 	sinks   map[string]*sinkNode
+	files   func(name string) ([]byte, error)
 	warn    func(text string) // nil: nobody is told
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/jobspec/row"
 	"github.com/heddle-stream/heddle/internal/jobspec/strict"
 	"github.com/heddle-stream/heddle/kafkasink"
+	"github.com/heddle-stream/heddle/schemaregistry"
 )
 
 // sinkNode writes records.
@@ -21,6 +22,8 @@ type sinkNode struct {
 	// Set while the plan is built.
 	feeds []feed
 	have  row.Schema
+
+	writer *schemaregistry.Writer // avro and protobuf
 }
 
 // feed is a stream that a sink is sent.
@@ -55,6 +58,10 @@ func (f *sinkFormat) kind() string {
 		return f.Name.Value
 	case f.Options.CSV != nil:
 		return "csv"
+	case f.Options.Avro != nil:
+		return "avro"
+	case f.Options.Protobuf != nil:
+		return "protobuf"
 	}
 	return "text"
 }
@@ -103,6 +110,8 @@ func (n *sinkNode) checkFormat(p *planner, f *sinkFormat) {
 		if len(cols) != 1 || n.in.schema.Rest {
 			p.doc.Failf(f.Place(), "text writes one column, but the records have %s: say which by format: {text: \"{column}\"}", columnCount(n.in.schema))
 		}
+	case "avro", "protobuf":
+		n.checkSchema(p, f, n.in.schema)
 	case "raw":
 		if len(cols) != 1 || n.in.schema.Rest {
 			if !slices.Contains(cols, row.ValueColumn) {
@@ -230,10 +239,14 @@ func (n *sinkNode) terminal(b *builder, s heddle.Stream[row.Row], have row.Schem
 			to = to.Brokers(values(k.Kafka.Brokers)...)
 		}
 		k.Kafka.options(to)
+		var format heddle.Format[row.Row] = rf
 		if k.Kafka.Headers != nil {
-			return heddle.To(s, to, n.headed(b, rf, have))
+			format = n.headed(b, rf, have)
 		}
-		return heddle.To[row.Row](s, to, rf)
+		if kind := f.kind(); kind == "avro" || kind == "protobuf" {
+			format = n.framed(b, f, have, format)
+		}
+		return heddle.To(s, to, format)
 	case k.File != nil:
 		to := heddle.ToFiles(k.File.Path.Value)
 		if k.File.Overwrite.Value {
@@ -298,6 +311,9 @@ func (n *sinkNode) rowFormat(p *planner, f *sinkFormat, have row.Schema) *row.Fo
 			return row.NewRaw(have, i)
 		}
 		return row.NewRaw(have, n.only(p, f, have))
+	}
+	if kind := f.kind(); kind == "avro" || kind == "protobuf" {
+		return row.NewDocumentOut(kind, have, p.zone, notOpen)
 	}
 	return row.NewJSON(have, p.zone)
 }

@@ -173,13 +173,22 @@ func (n *sourceNode) checkEventTime(p *planner) {
 	for _, d := range []struct {
 		name string
 		d    strict.Duration
-	}{{"max_delay", n.spec.MaxDelay}, {"idle_after", n.spec.IdleAfter}} {
+	}{{"max_delay", n.spec.MaxDelay}, {"idle_after", n.spec.IdleAfter}, {"max_drift", n.spec.MaxDrift}} {
 		if d.d.IsSet() && n.spec.EventTime == nil && !n.out.timed {
 			p.doc.Failf(d.d.Place(), "%s needs event_time", d.name)
 		}
 	}
+	switch a := n.spec.Align; {
+	case a.IsSet() && a.Value == "":
+		p.doc.Failf(a.Place(), "the group's name is empty")
+	case a.IsSet() && !n.spec.MaxDrift.IsSet():
+		p.doc.Failf(a.Place(), "align needs max_drift: how far a partition may be ahead of the slowest of the group")
+	}
 	if n.spec.EventTime == nil {
 		return
+	}
+	if d := n.spec.MaxDrift; d.IsSet() && n.spec.Generator != nil {
+		p.doc.Failf(d.Place(), "max_drift does not go with the event_time of a generator, which is known only behind it: leave one out")
 	}
 	col, unit := n.spec.EventTime.parts()
 	if !col.IsSet() || !p.columns(n.out, col) {
@@ -381,7 +390,7 @@ func (n *sourceNode) build(b *builder) {
 	if n.out.timed {
 		w := heddle.BoundedDelay[row.Row](n.spec.MaxDelay.Value, nil)
 		w.Idle = n.spec.IdleAfter.Value
-		s = s.Watermark(w)
+		s = s.Watermark(n.aligned(w))
 	}
 	s = policy(s, n.out.name, n.spec.OnError, n.letters)
 	if n.header { // after the policy, which is the source's
@@ -473,6 +482,18 @@ func (n *sourceNode) named(s heddle.Stream[row.Row]) heddle.Stream[row.Row] {
 	return s
 }
 
+// aligned makes partitions wait for each other, and for those of other sources of the same group.
+func (n *sourceNode) aligned(w heddle.Watermarks[row.Row]) heddle.Watermarks[row.Row] {
+	if !n.spec.MaxDrift.IsSet() {
+		return w
+	}
+	group := n.spec.Align.Value
+	if group == "" {
+		group = "source " + n.out.name // no name that a file gives can be mistaken for it: two sources have two names
+	}
+	return w.WithAlignment(group, n.spec.MaxDrift.Value)
+}
+
 // buildGenerator numbers records and projects the numbers to what the expressions say.
 func (n *sourceNode) buildGenerator(b *builder, eventCol string) {
 	g := n.spec.Generator
@@ -487,7 +508,7 @@ func (n *sourceNode) buildGenerator(b *builder, eventCol string) {
 	w := heddle.BoundedDelay[row.Row](n.spec.MaxDelay.Value, nil)
 	w.Idle = n.spec.IdleAfter.Value
 	if eventCol == "" {
-		s = s.Watermark(w)
+		s = s.Watermark(n.aligned(w))
 	} else {
 		n.out.need.add(eventCol)
 	}
