@@ -35,6 +35,7 @@ type agent struct {
 	heard      time.Time             // when the master was last heard of
 	seq        uint64                // of the last heartbeat
 	tokens     uint64                // version of those in use
+	profiling  bool                  // a profile of the process is being taken
 	traced     bool                  // the spans of the process's start were made
 	least      groupMarks            // how far groups of sources are
 	unasked    string                // why it ends although the master did not ask for it; "" if it does not
@@ -171,6 +172,9 @@ func (a *agent) handle(ctx context.Context, ev any, tick *time.Ticker) (done boo
 		}
 	case taskHeldBack:
 		a.heldBack(ev.e)
+	case profileTaken:
+		a.profiling = false
+		a.sendProfile(ev)
 	case taskEnded:
 		a.signalled(ctx)
 		a.ended(ev)
@@ -208,6 +212,8 @@ func (a *agent) obey(ctx context.Context, m *ctlpb.FromMaster) (done bool, reaso
 		a.forget(m.Ack.GetSeq())
 	case *ctlpb.FromMaster_LogLevel:
 		a.setLogLevel(m.LogLevel)
+	case *ctlpb.FromMaster_Profile:
+		a.takeProfile(ctx, m.Profile)
 	case *ctlpb.FromMaster_Shutdown:
 		a.cfg.Logger.Info("shut down by the ApplicationMaster", "reason", m.Shutdown.GetReason())
 		return true, "shut down: " + m.Shutdown.GetReason(), nil

@@ -217,6 +217,9 @@ func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 		m.onTask(now, s.agent, msg.Task)
 	case *ctlpb.FromAgent_HeldBack:
 		m.onHeldBack(s.agent, msg.HeldBack)
+	case *ctlpb.FromAgent_Profile:
+		p := msg.Profile
+		m.profiles.part(string(s.agent), p.GetId(), p.GetData(), p.GetLast(), p.GetError(), now)
 	case *ctlpb.FromAgent_Goodbye:
 		m.plane.SlotEvent(now, slotmgr.Left{Agent: s.agent, Reason: msg.Goodbye.GetReason()})
 		if w, ok := m.cfg.Driver.(Witness); ok {
@@ -277,6 +280,7 @@ func (m *master) onSessionEnd(s *session, reason string) {
 		return
 	}
 	a.session = nil
+	m.profiles.lost(string(s.agent), "the agent's session with the ApplicationMaster broke: "+reason, time.Now())
 	m.plane.SlotEvent(time.Now(), slotmgr.SessionBroken{Agent: s.agent, Reason: reason})
 }
 

@@ -53,6 +53,7 @@ type Config struct {
 
 	// LogLevel changes what this process logs; nil: it can't be changed. See LogLevels.
 	LogLevel func(component string, level slog.Level, d time.Duration, reset bool)
+	Profiles bool // profiles of the processes may be taken; see Profiler
 
 	Trace       *telemetry.Provider // of this process; nil: the application's life is not traced
 	TraceParent flow.TraceContext   // what started it

@@ -33,6 +33,7 @@ type master struct {
 
 	// Shared.
 	snapshot atomic.Pointer[Snapshot]
+	profiles profiles
 
 	// Owned by the loop.
 	plane    *plane.Plane
@@ -114,6 +115,7 @@ func newMaster(cfg Config) (*master, error) {
 		rates: make([]rateMeter, len(cfg.Graph.Vertices)), strangers: strangers{},
 	}
 	m.states = []StateChange{{"created", m.started}}
+	m.profiles.allowed = cfg.Profiles
 	m.marked = cfg.Job.Marked()
 	m.aligned = newAlignment(cfg.Job, cfg.Graph)
 	m.reports = make([][]report, len(cfg.Graph.Vertices))

@@ -323,6 +323,15 @@ var builtin = []Option{
 	{Name: "metrics.interval", Type: Duration, Default: "10s", Min: "100ms",
 		Doc: "Time between two exports of metrics by OTLP. Prometheus asks at its own pace."},
 
+	{Name: "history.interval", Type: Duration, Default: "5m", Min: "0",
+		Doc: "How often the ApplicationMaster writes its report for heddle history while the job runs, so that there is one if it is killed. 0: only at its end."},
+	{Name: "history.max-age", Type: Duration, Default: "30d", Min: "0",
+		Doc: "Age at which the reports of applications are removed, by the ApplicationMasters of later ones and by heddle gc. 0: never."},
+	{Name: "history.max-count", Type: Int, Default: "100", Unit: "reports", Min: "0", Max: "100000",
+		Doc: "Reports of applications that are kept for a user, the newest. 0: none are written."},
+	{Name: "profile.enabled", Type: Bool, Default: "true",
+		Doc: "Whether those who may change the application may take profiles of its processes, by heddle profile and the dashboard."},
+
 	{Name: "log.level", Type: Enum, Default: "info", Values: []string{"debug", "info", "warn", "error"},
 		Doc: "Least level that the logs of ApplicationMaster and agents hold."},
 	{Name: "log.format", Type: Enum, Default: "text", Values: []string{"text", "json"},

@@ -32,6 +32,9 @@ func (s *Server) routes() []route {
 			of(func(v *appmaster.Snapshot) any { return list(v.Agents) })),
 		get("/api/slots", "The slots of all agents.", []appmaster.Slot{},
 			of(func(v *appmaster.Snapshot) any { return slots(v) })),
+		get("/api/containers", "The containers of agents, with their times, and of those that ended how; the latest 100 of these.", []appmaster.Container{},
+			of(func(v *appmaster.Snapshot) any { return list(v.Held) })),
+		get("/api/profiles", "Profiles under way and the latest that were taken. Wants the right to modify.", []appmaster.ProcessProfile{}, s.profiles),
 		get("/api/configuration", "The options in force, secrets masked, with their origins.", []Option{}, s.configuration),
 		get("/api/logs/{name}", "The last lines of the log of an agent, or of the appmaster.", Log{}, s.log),
 		get("/api/session", "What the caller may do, and the token that the body of an action carries.", Session{}, s.session),
@@ -40,6 +43,8 @@ func (s *Server) routes() []route {
 			http.StatusAccepted, Status{}, s.action(s.cancel)},
 		{http.MethodPut, "/api/log-level", "Has a component (all, without one) log from a level on, for a while: the query has component, level and for. The body is as for cancel.",
 			http.StatusAccepted, Status{}, s.action(s.logLevel)},
+		{http.MethodPut, "/api/profiles", "Begins a profile of a process: the query has of (an agent, or appmaster), kind (cpu, heap, stacks, trace) and, for cpu and trace, for. " +
+			"When it is taken, /api/profiles/{id}/data gives it out. The body is as for cancel.", http.StatusAccepted, appmaster.ProcessProfile{}, s.action(s.takeProfile)},
 	}
 }
 
@@ -61,6 +66,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "there is no %s %s", r.Method, r.URL.Path)
 	})
+	mux.HandleFunc("GET /api/profiles/{id}/data", s.profileData)
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /{$}", s.page)
 	mux.HandleFunc("GET /ui/{file}", s.asset)

@@ -49,7 +49,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if len(paths) < 9 {
+	if len(paths) < 13 {
 		t.Errorf("the document describes %d paths", len(paths))
 	}
 }

@@ -6,10 +6,14 @@
 //	GET /api/vertices         vertices; /api/vertices/{id} one of them
 //	GET /api/agents           agents
 //	GET /api/slots            slots of all agents
+//	GET /api/containers       containers of agents, and how they ended
+//	GET /api/profiles         profiles of processes; /api/profiles/{id}/data one of them
 //	GET /api/configuration    options with their values, secrets masked, and origins
 //	GET /api/logs/{name}      the last lines of the log of an agent, or of the appmaster
 //	GET /api/session          what the caller may do, and the token that an action's body carries
 //	PUT /api/job/cancel       asks for the end of the job
+//	PUT /api/log-level        changes what is logged
+//	PUT /api/profiles         begins a profile
 //
 // Only GET and PUT are used, answers are JSON in one line, and addresses are relative, since YARN's web proxy passes on
 // nothing else (Hadoop 3.4, WebAppProxyServlet).

@@ -34,6 +34,9 @@ const (
 	lockFile   = "lock"           // locked as long as client or ApplicationMaster live
 )
 
+// historyDir is the folder of reports in the state directory.
+const historyDir = "history"
+
 // unnamedPrefix is before the id in the name of a directory that is being made.
 const unnamedPrefix = "new-"
 

@@ -99,13 +99,25 @@ func (c *client) do(ctx context.Context, method, path string, into any) error {
 }
 
 func (c *client) send(ctx context.Context, method, path string, payload []byte, into any) error {
-	web, err := c.address()
-	if err != nil {
+	body, err := c.fetch(ctx, method, path, payload)
+	if err != nil || into == nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, web+path+c.query, bytes.NewReader(payload))
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("cannot understand the answer of the ApplicationMaster: %w", err)
+	}
+	return nil
+}
+
+// fetch returns the body of an answer.
+func (c *client) fetch(ctx context.Context, method, path string, payload []byte) ([]byte, error) {
+	web, err := c.address()
 	if err != nil {
-		return err
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, web+withQuery(path, c.query), bytes.NewReader(payload))
+	if err != nil {
+		return nil, err
 	}
 	if payload != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -115,23 +127,47 @@ func (c *client) send(ctx context.Context, method, path string, payload []byte, 
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("cannot reach the ApplicationMaster of %s: %w", c.id, err)
+		return nil, fmt.Errorf("cannot reach the ApplicationMaster of %s: %w", c.id, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("cannot read the answer of the ApplicationMaster: %w", err)
+		return nil, fmt.Errorf("cannot read the answer of the ApplicationMaster: %w", err)
 	}
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("the ApplicationMaster answers %s %s: %s: %.200s", method, path, resp.Status, printable(strings.TrimSpace(string(body))))
+		return nil, &answerError{resp.StatusCode, fmt.Sprintf("the ApplicationMaster answers %s %s: %s: %.200s", method, path, resp.Status, printable(strings.TrimSpace(string(body))))}
 	}
-	if into == nil {
+	return body, nil
+}
+
+// answerError is an answer that says no.
+type answerError struct {
+	code int
+	text string
+}
+
+func (e *answerError) Error() string { return e.text }
+
+// refusal gives an error of a question to an ApplicationMaster its exit code: one that answers can be reached.
+func refusal(err error) error {
+	if err == nil {
 		return nil
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("cannot understand the answer of the ApplicationMaster: %w", err)
+	if _, ok := errors.AsType[*exitError](err); ok {
+		return err
 	}
-	return nil
+	if a, ok := errors.AsType[*answerError](err); ok && a.code >= 400 && a.code < 500 {
+		return precondition(err)
+	}
+	return unreachable(err)
+}
+
+// withQuery adds a query, which begins with a question mark, to a path that may have one.
+func withQuery(path, query string) string {
+	if query != "" && strings.Contains(path, "?") {
+		return path + "&" + query[1:]
+	}
+	return path + query
 }
 
 // close drops idle connections.

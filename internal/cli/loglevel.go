@@ -71,7 +71,9 @@ Agents that are started later log as configured.`,
 			if err := parsed.UnmarshalText([]byte(level)); err != nil && level != "default" {
 				return usage(fmt.Errorf("there is no level %q: there are debug, info, warn, error and default", level))
 			}
-			if err := s.askForLevel(cmd.Context(), args[:1], "/api/log-level?"+q.Encode()); err != nil {
+			if err := s.withMaster(cmd.Context(), args[:1], func(ctx context.Context, ask asker) error {
+				return ask(ctx, func(ctx context.Context, c *client) error { return c.act(ctx, "/api/log-level?"+q.Encode()) })
+			}); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(s.env.Stdout, "%s\t%s\n", args[0], args[1])
@@ -82,8 +84,11 @@ Agents that are started later log as configured.`,
 	return cmd
 }
 
-// askForLevel asks the ApplicationMaster of an application, here or on YARN.
-func (s *session) askForLevel(ctx context.Context, args []string, path string) error {
+// asker asks the ApplicationMaster of an application something.
+type asker func(ctx context.Context, question func(context.Context, *client) error) error
+
+// withMaster finds the ApplicationMaster of an application, here or on YARN.
+func (s *session) withMaster(ctx context.Context, args []string, do func(context.Context, asker) error) error {
 	if id, ok := onYARN(args); ok {
 		return s.withYARN(func(c *conf.Config, h *hadoop) error {
 			a, err := h.rm.App(ctx, id)
@@ -93,7 +98,9 @@ func (s *session) askForLevel(ctx context.Context, args []string, path string) e
 			f := newFollower(h, id, "")
 			defer f.close()
 			f.address(a)
-			return f.ask(ctx, func(ctx context.Context, c *client) error { return c.act(ctx, path) })
+			return do(ctx, func(ctx context.Context, question func(context.Context, *client) error) error {
+				return refusal(f.ask(ctx, question))
+			})
 		})
 	}
 	app, err := s.appArg(args)
@@ -108,16 +115,18 @@ func (s *session) askForLevel(ctx context.Context, args []string, path string) e
 		return err
 	}
 	defer c.close()
-	if err := c.act(ctx, path); err != nil {
-		return unreachable(err)
-	}
-	return nil
+	return do(ctx, func(ctx context.Context, question func(context.Context, *client) error) error {
+		return refusal(question(ctx, c))
+	})
 }
 
 // act asks for an action that changes something.
-func (c *client) act(ctx context.Context, path string) error {
+func (c *client) act(ctx context.Context, path string) error { return c.actFor(ctx, path, nil) }
+
+// actFor is act that takes the answer, too.
+func (c *client) actFor(ctx context.Context, path string, into any) error {
 	if c.token != "" {
-		return c.do(ctx, http.MethodPut, path, nil)
+		return c.do(ctx, http.MethodPut, path, into)
 	}
 	// A proxy vouches for us; the action's own token shows that we have seen an answer.
 	var me struct {
@@ -130,5 +139,5 @@ func (c *client) act(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return c.send(ctx, http.MethodPut, path, body, nil)
+	return c.send(ctx, http.MethodPut, path, body, into)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/heddle-stream/heddle/appmaster/driver/standalone"
 	"github.com/heddle-stream/heddle/appmaster/web"
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/history"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
 )
 
@@ -95,7 +97,8 @@ func (s *session) master(ctx context.Context, app *application, stdout *os.File)
 	if err := app.takeOver(&cfg); err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
-	return s.runTraced(ctx, app, cfg)
+	keeper := app.keeper(history.Dir(filepath.Join(filepath.Dir(app.dir.path), historyDir)))
+	return s.runTraced(ctx, app, cfg, keeper)
 }
 
 var errOtherGraph = errors.New("the ApplicationMaster builds another job graph than the client: main() must build the same graph in every process, whatever the time, the host or chance; see the documentation of package run")

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/history"
 	"github.com/heddle-stream/heddle/internal/logs"
 	"github.com/heddle-stream/heddle/internal/telemetry"
 )
@@ -97,7 +98,7 @@ func appID(r *running) string {
 }
 
 // runTraced runs an ApplicationMaster that sends traces and metrics.
-func (s *session) runTraced(ctx context.Context, app *application, cfg appmaster.Config) (appmaster.Result, error) {
+func (s *session) runTraced(ctx context.Context, app *application, cfg appmaster.Config, keeper *history.Keeper) (appmaster.Result, error) {
 	front := &figureFront{Front: cfg.Front}
 	provider, err := s.telemetry(ctx, app, "appmaster", "appmaster", front.figures)
 	if err != nil {
@@ -106,12 +107,12 @@ func (s *session) runTraced(ctx context.Context, app *application, cfg appmaster
 	defer closeTelemetry(provider)
 	defer s.keepOutput(ctx, app)()
 	cfg.Front, cfg.Trace, cfg.Started, cfg.LogLevel = front, provider, processStart, setLogLevel
-	cfg.Logger = cfg.Logger.With(logs.Component, "appmaster")
+	cfg.Logger, cfg.Profiles = cfg.Logger.With(logs.Component, "appmaster"), app.conf.Bool("profile.enabled")
 	cfg.TraceParent, _ = telemetry.ParseTraceparent(s.env.Getenv("TRACEPARENT"))
 	if ms, err := strconv.ParseInt(s.env.Getenv("APP_SUBMIT_TIME_ENV"), 10, 64); err == nil && cfg.Attempt == 0 { // of YARN, in milliseconds; of the first attempt it is the beginning
 		cfg.Submitted = time.UnixMilli(ms)
 	}
-	return appmaster.Run(ctx, cfg)
+	return runKept(ctx, keeper, cfg, front)
 }
 
 // figureFront makes metrics of what a front is given to show, once it is.
@@ -127,8 +128,16 @@ func (f *figureFront) Start(v appmaster.View) (string, error) {
 }
 
 func (f *figureFront) figures() []telemetry.Family {
+	if snap := f.snapshot(); snap != nil {
+		return appmaster.Figures(snap)
+	}
+	return nil
+}
+
+// snapshot is what is shown; nil before there is anything.
+func (f *figureFront) snapshot() *appmaster.Snapshot {
 	if v := f.view.Load(); v != nil {
-		return appmaster.Figures((*v).Snapshot())
+		return (*v).Snapshot()
 	}
 	return nil
 }

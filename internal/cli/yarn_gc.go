@@ -26,7 +26,9 @@ Applications remove their files by themselves; what is left is of those that wer
 
 What is younger than --older-than stays, since it may be of an application that is about to be submitted. Files of applications whose ids are not this
 cluster's stay too, since several clusters may share the folder, unless --foreign is given: a ResourceManager that was set up anew
-gives ids of another kind, and does not remember the old ones.`,
+gives ids of another kind, and does not remember the old ones.
+
+Reports for heddle history are removed by history.max-age and history.max-count.`,
 		Example: "  heddle gc --dry-run\n  heddle gc --older-than 24h",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.askYARN(cmd.Context(), func(ctx context.Context, h *hadoop) error { return s.collect(ctx, h, c, foreign) })
@@ -66,7 +68,11 @@ func (s *session) collect(ctx context.Context, h *hadoop, c ship.Collection, for
 	if known.left > 0 {
 		fmt.Fprintf(s.env.Stdout, "%d folders left that are not this cluster's; see --foreign\n", known.left)
 	}
-	return nil
+	config, err := s.load()
+	if err != nil {
+		return err
+	}
+	return s.pruneReports(ctx, h.shelf(), config, c.DryRun)
 }
 
 // knownApps are the applications that a cluster knows.

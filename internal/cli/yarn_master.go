@@ -151,6 +151,9 @@ func (m *yarnMaster) run(ctx context.Context) error {
 		return &exitError{exitCancelled, fmt.Errorf("this attempt of the application was ended: %w", why), nil}
 	}
 	status, text := finalStatus(result, err)
+	if c := m.app.conf; c.Int("history.max-count") > 0 {
+		text += "\nWhat it did: heddle history " + m.app.dir.id
+	}
 	bye, done := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer done()
 	if ferr := m.driver.Finish(bye, status, text); ferr != nil {
@@ -244,7 +247,9 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 		defer wg.Wait()
 		defer stop()
 	}
-	return m.s.runTraced(ctx, m.app, cfg)
+	keeper := m.app.keeper(m.h.shelf())
+	keeper.Base.User, keeper.Base.Queue, keeper.Follows = m.h.user, c.Text("yarn.queue"), true
+	return m.s.runTraced(ctx, m.app, cfg, keeper)
 }
 
 // exitWait is how long the loss of an agent that is gone is held back for YARN to say why: a heartbeat of its node, one of ours, and its last log lines.

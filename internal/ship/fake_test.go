@@ -72,6 +72,16 @@ func (m *memory) List(dir string) (out []hdfs.Info, err error) {
 	return out, nil
 }
 
+func (m *memory) ReadFile(name string, limit int64) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, ok := m.files[name]
+	if !ok || int64(len(n.data)) > limit {
+		return nil, fs.ErrNotExist
+	}
+	return []byte(n.data), nil
+}
+
 func (m *memory) MkdirAll(dir string, perm fs.FileMode) error {
 	if err := m.before("mkdir", dir); err != nil {
 		return err

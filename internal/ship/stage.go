@@ -194,8 +194,19 @@ func (s *Store) RemoveApplication(app string) error { return s.FS.RemoveAll(s.Ap
 
 // Publish writes a small file of an application, such as its master's address, in the place of the one before: readers see the old one or the new.
 func (s *Store) Publish(ctx context.Context, app, name string, data []byte) error {
-	to := path.Join(s.AppDir(app), name)
-	next := fmt.Sprintf("%s.next", to)
+	return s.replace(ctx, path.Join(s.AppDir(app), name), data)
+}
+
+// KeepReport writes a report of an application into the folder of those, in the place of the one before. Only we can read it.
+func (s *Store) KeepReport(ctx context.Context, name string, data []byte) error {
+	if err := s.makeDir(s.HistoryDir(), 0o700); err != nil {
+		return err
+	}
+	return s.replace(ctx, path.Join(s.HistoryDir(), name), data)
+}
+
+func (s *Store) replace(ctx context.Context, to string, data []byte) error {
+	next := to + ".next"
 	_, err := s.FS.Upload(ctx, next, 0o600, bytesOf(data), nil)
 	if errors.Is(err, fs.ErrExist) { // left by one that died
 		if err = s.FS.RemoveAll(next); err == nil {

@@ -22,6 +22,8 @@ import (
 type FileSystem interface {
 	Stat(name string) (hdfs.Info, error)
 	List(dir string) ([]hdfs.Info, error)
+	// ReadFile fails for a file of more than limit bytes.
+	ReadFile(name string, limit int64) ([]byte, error)
 	MkdirAll(dir string, perm fs.FileMode) error
 	RemoveAll(name string) error
 	// Rename fails with fs.ErrExist if there is a file of the new name, unless it is to be replaced.
@@ -58,6 +60,9 @@ func (p Progress) of(what string, size int64) func(int64) {
 
 func (s *Store) binDir() string  { return path.Join(s.Root, "bin") }
 func (s *Store) appsDir() string { return path.Join(s.Root, "apps") }
+
+// HistoryDir is the folder of the reports of applications, those that have ended too.
+func (s *Store) HistoryDir() string { return path.Join(s.Root, "history") }
 
 // AppDir is an application's folder.
 func (s *Store) AppDir(app string) string { return path.Join(s.appsDir(), app) }

@@ -34,6 +34,7 @@ type FromAgent struct {
 	//	*FromAgent_Released
 	//	*FromAgent_Goodbye
 	//	*FromAgent_HeldBack
+	//	*FromAgent_Profile
 	M             isFromAgent_M `protobuf_oneof:"m"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -130,6 +131,15 @@ func (x *FromAgent) GetHeldBack() *HeldBack {
 	return nil
 }
 
+func (x *FromAgent) GetProfile() *ProfilePart {
+	if x != nil {
+		if x, ok := x.M.(*FromAgent_Profile); ok {
+			return x.Profile
+		}
+	}
+	return nil
+}
+
 type isFromAgent_M interface {
 	isFromAgent_M()
 }
@@ -158,6 +168,10 @@ type FromAgent_HeldBack struct {
 	HeldBack *HeldBack `protobuf:"bytes,6,opt,name=held_back,json=heldBack,proto3,oneof"` // between heartbeats
 }
 
+type FromAgent_Profile struct {
+	Profile *ProfilePart `protobuf:"bytes,21,opt,name=profile,proto3,oneof"` // of a profile that was asked for
+}
+
 func (*FromAgent_Register) isFromAgent_M() {}
 
 func (*FromAgent_Heartbeat) isFromAgent_M() {}
@@ -169,6 +183,8 @@ func (*FromAgent_Released) isFromAgent_M() {}
 func (*FromAgent_Goodbye) isFromAgent_M() {}
 
 func (*FromAgent_HeldBack) isFromAgent_M() {}
+
+func (*FromAgent_Profile) isFromAgent_M() {}
 
 type FromMaster struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -184,6 +200,7 @@ type FromMaster struct {
 	//	*FromMaster_Delivered
 	//	*FromMaster_Alignment
 	//	*FromMaster_LogLevel
+	//	*FromMaster_Profile
 	//	*FromMaster_Tokens
 	M             isFromMaster_M `protobuf_oneof:"m"`
 	unknownFields protoimpl.UnknownFields
@@ -317,6 +334,15 @@ func (x *FromMaster) GetLogLevel() *LogLevel {
 	return nil
 }
 
+func (x *FromMaster) GetProfile() *Profile {
+	if x != nil {
+		if x, ok := x.M.(*FromMaster_Profile); ok {
+			return x.Profile
+		}
+	}
+	return nil
+}
+
 func (x *FromMaster) GetTokens() *Tokens {
 	if x != nil {
 		if x, ok := x.M.(*FromMaster_Tokens); ok {
@@ -370,6 +396,10 @@ type FromMaster_LogLevel struct {
 	LogLevel *LogLevel `protobuf:"bytes,20,opt,name=log_level,json=logLevel,proto3,oneof"`
 }
 
+type FromMaster_Profile struct {
+	Profile *Profile `protobuf:"bytes,21,opt,name=profile,proto3,oneof"`
+}
+
 type FromMaster_Tokens struct {
 	Tokens *Tokens `protobuf:"bytes,40,opt,name=tokens,proto3,oneof"`
 }
@@ -393,6 +423,8 @@ func (*FromMaster_Delivered) isFromMaster_M() {}
 func (*FromMaster_Alignment) isFromMaster_M() {}
 
 func (*FromMaster_LogLevel) isFromMaster_M() {}
+
+func (*FromMaster_Profile) isFromMaster_M() {}
 
 func (*FromMaster_Tokens) isFromMaster_M() {}
 
@@ -690,6 +722,136 @@ func (x *LogLevel) GetForMs() int64 {
 	return 0
 }
 
+// Profile asks for a profile of the agent's process. It answers in parts, after the time.
+type Profile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`                 // profile.Kind
+	ForMs         int64                  `protobuf:"varint,3,opt,name=for_ms,json=forMs,proto3" json:"for_ms,omitempty"` // of those that take a while
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Profile) Reset() {
+	*x = Profile{}
+	mi := &file_ctl_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Profile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Profile) ProtoMessage() {}
+
+func (x *Profile) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Profile.ProtoReflect.Descriptor instead.
+func (*Profile) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Profile) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Profile) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Profile) GetForMs() int64 {
+	if x != nil {
+		return x.ForMs
+	}
+	return 0
+}
+
+// ProfilePart is a part of a profile, in order.
+type ProfilePart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	Last          bool                   `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"` // why there is none; the only part then
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfilePart) Reset() {
+	*x = ProfilePart{}
+	mi := &file_ctl_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfilePart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfilePart) ProtoMessage() {}
+
+func (x *ProfilePart) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfilePart.ProtoReflect.Descriptor instead.
+func (*ProfilePart) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ProfilePart) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *ProfilePart) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *ProfilePart) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
+func (x *ProfilePart) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // Delivered says that everything before a mark of the sources' streams has left every sink: see flow.Committer.
 type Delivered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -700,7 +862,7 @@ type Delivered struct {
 
 func (x *Delivered) Reset() {
 	*x = Delivered{}
-	mi := &file_ctl_proto_msgTypes[5]
+	mi := &file_ctl_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +874,7 @@ func (x *Delivered) String() string {
 func (*Delivered) ProtoMessage() {}
 
 func (x *Delivered) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[5]
+	mi := &file_ctl_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +887,7 @@ func (x *Delivered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivered.ProtoReflect.Descriptor instead.
 func (*Delivered) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{5}
+	return file_ctl_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Delivered) GetMark() uint64 {
@@ -745,7 +907,7 @@ type Alignment struct {
 
 func (x *Alignment) Reset() {
 	*x = Alignment{}
-	mi := &file_ctl_proto_msgTypes[6]
+	mi := &file_ctl_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +919,7 @@ func (x *Alignment) String() string {
 func (*Alignment) ProtoMessage() {}
 
 func (x *Alignment) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[6]
+	mi := &file_ctl_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +932,7 @@ func (x *Alignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alignment.ProtoReflect.Descriptor instead.
 func (*Alignment) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{6}
+	return file_ctl_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Alignment) GetGroups() []*GroupMark {
@@ -790,7 +952,7 @@ type GroupMark struct {
 
 func (x *GroupMark) Reset() {
 	*x = GroupMark{}
-	mi := &file_ctl_proto_msgTypes[7]
+	mi := &file_ctl_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +964,7 @@ func (x *GroupMark) String() string {
 func (*GroupMark) ProtoMessage() {}
 
 func (x *GroupMark) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[7]
+	mi := &file_ctl_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +977,7 @@ func (x *GroupMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMark.ProtoReflect.Descriptor instead.
 func (*GroupMark) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{7}
+	return file_ctl_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GroupMark) GetGroup() string {
@@ -843,7 +1005,7 @@ type HeldBack struct {
 
 func (x *HeldBack) Reset() {
 	*x = HeldBack{}
-	mi := &file_ctl_proto_msgTypes[8]
+	mi := &file_ctl_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +1017,7 @@ func (x *HeldBack) String() string {
 func (*HeldBack) ProtoMessage() {}
 
 func (x *HeldBack) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[8]
+	mi := &file_ctl_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +1030,7 @@ func (x *HeldBack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBack.ProtoReflect.Descriptor instead.
 func (*HeldBack) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{8}
+	return file_ctl_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HeldBack) GetId() *ExecutionID {
@@ -896,7 +1058,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_ctl_proto_msgTypes[9]
+	mi := &file_ctl_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1070,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[9]
+	mi := &file_ctl_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1083,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{9}
+	return file_ctl_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Tokens) GetVersion() uint64 {
@@ -947,7 +1109,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_ctl_proto_msgTypes[10]
+	mi := &file_ctl_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1121,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[10]
+	mi := &file_ctl_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1134,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{10}
+	return file_ctl_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Refused) GetReason() string {
@@ -991,7 +1153,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_ctl_proto_msgTypes[11]
+	mi := &file_ctl_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1003,7 +1165,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[11]
+	mi := &file_ctl_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1016,7 +1178,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{11}
+	return file_ctl_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1035,7 +1197,7 @@ type Shutdown struct {
 
 func (x *Shutdown) Reset() {
 	*x = Shutdown{}
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1209,7 @@ func (x *Shutdown) String() string {
 func (*Shutdown) ProtoMessage() {}
 
 func (x *Shutdown) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1222,7 @@ func (x *Shutdown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shutdown.ProtoReflect.Descriptor instead.
 func (*Shutdown) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{12}
+	return file_ctl_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Shutdown) GetReason() string {
@@ -1081,7 +1243,7 @@ type ExecutionID struct {
 
 func (x *ExecutionID) Reset() {
 	*x = ExecutionID{}
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1255,7 @@ func (x *ExecutionID) String() string {
 func (*ExecutionID) ProtoMessage() {}
 
 func (x *ExecutionID) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1268,7 @@ func (x *ExecutionID) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionID.ProtoReflect.Descriptor instead.
 func (*ExecutionID) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{13}
+	return file_ctl_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExecutionID) GetVertex() int32 {
@@ -1142,7 +1304,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1316,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1329,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{14}
+	return file_ctl_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Error) GetKind() int32 {
@@ -1212,7 +1374,7 @@ type TaskUpdate struct {
 
 func (x *TaskUpdate) Reset() {
 	*x = TaskUpdate{}
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1386,7 @@ func (x *TaskUpdate) String() string {
 func (*TaskUpdate) ProtoMessage() {}
 
 func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1399,7 @@ func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskUpdate.ProtoReflect.Descriptor instead.
 func (*TaskUpdate) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{15}
+	return file_ctl_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TaskUpdate) GetId() *ExecutionID {
@@ -1292,7 +1454,7 @@ type Deploy struct {
 
 func (x *Deploy) Reset() {
 	*x = Deploy{}
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1466,7 @@ func (x *Deploy) String() string {
 func (*Deploy) ProtoMessage() {}
 
 func (x *Deploy) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1479,7 @@ func (x *Deploy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deploy.ProtoReflect.Descriptor instead.
 func (*Deploy) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{16}
+	return file_ctl_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Deploy) GetTasks() []*Task {
@@ -1351,7 +1513,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1525,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1538,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{17}
+	return file_ctl_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Task) GetId() *ExecutionID {
@@ -1445,7 +1607,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1457,7 +1619,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1470,7 +1632,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{18}
+	return file_ctl_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Input) GetEdge() int32 {
@@ -1500,7 +1662,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1674,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1687,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{19}
+	return file_ctl_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Channel) GetPartition() string {
@@ -1574,7 +1736,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1748,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1761,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{20}
+	return file_ctl_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Output) GetEdge() int32 {
@@ -1633,7 +1795,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1807,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1820,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{21}
+	return file_ctl_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Cancel) GetIds() []*ExecutionID {
@@ -1686,7 +1848,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1860,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1873,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{22}
+	return file_ctl_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Split) GetId() []byte {
@@ -1739,7 +1901,7 @@ type Splits struct {
 
 func (x *Splits) Reset() {
 	*x = Splits{}
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1913,7 @@ func (x *Splits) String() string {
 func (*Splits) ProtoMessage() {}
 
 func (x *Splits) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1926,7 @@ func (x *Splits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Splits.ProtoReflect.Descriptor instead.
 func (*Splits) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{23}
+	return file_ctl_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Splits) GetId() *ExecutionID {
@@ -1797,7 +1959,7 @@ type PartitionsReleased struct {
 
 func (x *PartitionsReleased) Reset() {
 	*x = PartitionsReleased{}
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +1971,7 @@ func (x *PartitionsReleased) String() string {
 func (*PartitionsReleased) ProtoMessage() {}
 
 func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +1984,7 @@ func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionsReleased.ProtoReflect.Descriptor instead.
 func (*PartitionsReleased) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{24}
+	return file_ctl_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PartitionsReleased) GetPartitions() []string {
@@ -1844,7 +2006,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_ctl_proto_msgTypes[25]
+	mi := &file_ctl_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1856,7 +2018,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[25]
+	mi := &file_ctl_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1869,7 +2031,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{25}
+	return file_ctl_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Heartbeat) GetSeq() uint64 {
@@ -1909,7 +2071,7 @@ type HeartbeatAck struct {
 
 func (x *HeartbeatAck) Reset() {
 	*x = HeartbeatAck{}
-	mi := &file_ctl_proto_msgTypes[26]
+	mi := &file_ctl_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1921,7 +2083,7 @@ func (x *HeartbeatAck) String() string {
 func (*HeartbeatAck) ProtoMessage() {}
 
 func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[26]
+	mi := &file_ctl_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1934,7 +2096,7 @@ func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatAck.ProtoReflect.Descriptor instead.
 func (*HeartbeatAck) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{26}
+	return file_ctl_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HeartbeatAck) GetSeq() uint64 {
@@ -1963,7 +2125,7 @@ type TaskReport struct {
 
 func (x *TaskReport) Reset() {
 	*x = TaskReport{}
-	mi := &file_ctl_proto_msgTypes[27]
+	mi := &file_ctl_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1975,7 +2137,7 @@ func (x *TaskReport) String() string {
 func (*TaskReport) ProtoMessage() {}
 
 func (x *TaskReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[27]
+	mi := &file_ctl_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1988,7 +2150,7 @@ func (x *TaskReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskReport.ProtoReflect.Descriptor instead.
 func (*TaskReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{27}
+	return file_ctl_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskReport) GetId() *ExecutionID {
@@ -2081,7 +2243,7 @@ type HopReport struct {
 
 func (x *HopReport) Reset() {
 	*x = HopReport{}
-	mi := &file_ctl_proto_msgTypes[28]
+	mi := &file_ctl_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2093,7 +2255,7 @@ func (x *HopReport) String() string {
 func (*HopReport) ProtoMessage() {}
 
 func (x *HopReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[28]
+	mi := &file_ctl_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2106,7 +2268,7 @@ func (x *HopReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HopReport.ProtoReflect.Descriptor instead.
 func (*HopReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{28}
+	return file_ctl_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HopReport) GetEdge() int32 {
@@ -2147,7 +2309,7 @@ type OperatorReport struct {
 
 func (x *OperatorReport) Reset() {
 	*x = OperatorReport{}
-	mi := &file_ctl_proto_msgTypes[29]
+	mi := &file_ctl_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2321,7 @@ func (x *OperatorReport) String() string {
 func (*OperatorReport) ProtoMessage() {}
 
 func (x *OperatorReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[29]
+	mi := &file_ctl_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2334,7 @@ func (x *OperatorReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorReport.ProtoReflect.Descriptor instead.
 func (*OperatorReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{29}
+	return file_ctl_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OperatorReport) GetNode() int32 {
@@ -2209,7 +2371,7 @@ type SplitReport struct {
 
 func (x *SplitReport) Reset() {
 	*x = SplitReport{}
-	mi := &file_ctl_proto_msgTypes[30]
+	mi := &file_ctl_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2383,7 @@ func (x *SplitReport) String() string {
 func (*SplitReport) ProtoMessage() {}
 
 func (x *SplitReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[30]
+	mi := &file_ctl_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2396,7 @@ func (x *SplitReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitReport.ProtoReflect.Descriptor instead.
 func (*SplitReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{30}
+	return file_ctl_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SplitReport) GetId() []byte {
@@ -2353,7 +2515,7 @@ type AgentStats struct {
 
 func (x *AgentStats) Reset() {
 	*x = AgentStats{}
-	mi := &file_ctl_proto_msgTypes[31]
+	mi := &file_ctl_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2527,7 @@ func (x *AgentStats) String() string {
 func (*AgentStats) ProtoMessage() {}
 
 func (x *AgentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[31]
+	mi := &file_ctl_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2540,7 @@ func (x *AgentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentStats.ProtoReflect.Descriptor instead.
 func (*AgentStats) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{31}
+	return file_ctl_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AgentStats) GetRss() int64 {
@@ -2554,15 +2716,16 @@ var File_ctl_proto protoreflect.FileDescriptor
 const file_ctl_proto_rawDesc = "" +
 	"\n" +
 	"\tctl.proto\x12\n" +
-	"heddle.ctl\"\xcd\x02\n" +
+	"heddle.ctl\"\x82\x03\n" +
 	"\tFromAgent\x122\n" +
 	"\bregister\x18\x01 \x01(\v2\x14.heddle.ctl.RegisterH\x00R\bregister\x125\n" +
 	"\theartbeat\x18\x02 \x01(\v2\x15.heddle.ctl.HeartbeatH\x00R\theartbeat\x12,\n" +
 	"\x04task\x18\x03 \x01(\v2\x16.heddle.ctl.TaskUpdateH\x00R\x04task\x12<\n" +
 	"\breleased\x18\x04 \x01(\v2\x1e.heddle.ctl.PartitionsReleasedH\x00R\breleased\x12/\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x13.heddle.ctl.GoodbyeH\x00R\agoodbye\x123\n" +
-	"\theld_back\x18\x06 \x01(\v2\x14.heddle.ctl.HeldBackH\x00R\bheldBackB\x03\n" +
-	"\x01m\"\xb9\x04\n" +
+	"\theld_back\x18\x06 \x01(\v2\x14.heddle.ctl.HeldBackH\x00R\bheldBack\x123\n" +
+	"\aprofile\x18\x15 \x01(\v2\x17.heddle.ctl.ProfilePartH\x00R\aprofileB\x03\n" +
+	"\x01m\"\xea\x04\n" +
 	"\n" +
 	"FromMaster\x128\n" +
 	"\n" +
@@ -2577,7 +2740,8 @@ const file_ctl_proto_rawDesc = "" +
 	"\tdelivered\x18\n" +
 	" \x01(\v2\x15.heddle.ctl.DeliveredH\x00R\tdelivered\x125\n" +
 	"\talignment\x18\v \x01(\v2\x15.heddle.ctl.AlignmentH\x00R\talignment\x123\n" +
-	"\tlog_level\x18\x14 \x01(\v2\x14.heddle.ctl.LogLevelH\x00R\blogLevel\x12,\n" +
+	"\tlog_level\x18\x14 \x01(\v2\x14.heddle.ctl.LogLevelH\x00R\blogLevel\x12/\n" +
+	"\aprofile\x18\x15 \x01(\v2\x13.heddle.ctl.ProfileH\x00R\aprofile\x12,\n" +
 	"\x06tokens\x18( \x01(\v2\x12.heddle.ctl.TokensH\x00R\x06tokensB\x03\n" +
 	"\x01m\"\x8f\x04\n" +
 	"\bRegister\x12\x19\n" +
@@ -2612,7 +2776,16 @@ const file_ctl_proto_rawDesc = "" +
 	"\bLogLevel\x12\x1c\n" +
 	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\tR\x05level\x12\x15\n" +
-	"\x06for_ms\x18\x03 \x01(\x03R\x05forMs\"\x1f\n" +
+	"\x06for_ms\x18\x03 \x01(\x03R\x05forMs\"D\n" +
+	"\aProfile\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n" +
+	"\x06for_ms\x18\x03 \x01(\x03R\x05forMs\"[\n" +
+	"\vProfilePart\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\bR\x04last\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"\x1f\n" +
 	"\tDelivered\x12\x12\n" +
 	"\x04mark\x18\x01 \x01(\x04R\x04mark\":\n" +
 	"\tAlignment\x12-\n" +
@@ -2787,91 +2960,95 @@ func file_ctl_proto_rawDescGZIP() []byte {
 	return file_ctl_proto_rawDescData
 }
 
-var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_ctl_proto_goTypes = []any{
 	(*FromAgent)(nil),          // 0: heddle.ctl.FromAgent
 	(*FromMaster)(nil),         // 1: heddle.ctl.FromMaster
 	(*Register)(nil),           // 2: heddle.ctl.Register
 	(*Registered)(nil),         // 3: heddle.ctl.Registered
 	(*LogLevel)(nil),           // 4: heddle.ctl.LogLevel
-	(*Delivered)(nil),          // 5: heddle.ctl.Delivered
-	(*Alignment)(nil),          // 6: heddle.ctl.Alignment
-	(*GroupMark)(nil),          // 7: heddle.ctl.GroupMark
-	(*HeldBack)(nil),           // 8: heddle.ctl.HeldBack
-	(*Tokens)(nil),             // 9: heddle.ctl.Tokens
-	(*Refused)(nil),            // 10: heddle.ctl.Refused
-	(*Goodbye)(nil),            // 11: heddle.ctl.Goodbye
-	(*Shutdown)(nil),           // 12: heddle.ctl.Shutdown
-	(*ExecutionID)(nil),        // 13: heddle.ctl.ExecutionID
-	(*Error)(nil),              // 14: heddle.ctl.Error
-	(*TaskUpdate)(nil),         // 15: heddle.ctl.TaskUpdate
-	(*Deploy)(nil),             // 16: heddle.ctl.Deploy
-	(*Task)(nil),               // 17: heddle.ctl.Task
-	(*Input)(nil),              // 18: heddle.ctl.Input
-	(*Channel)(nil),            // 19: heddle.ctl.Channel
-	(*Output)(nil),             // 20: heddle.ctl.Output
-	(*Cancel)(nil),             // 21: heddle.ctl.Cancel
-	(*Split)(nil),              // 22: heddle.ctl.Split
-	(*Splits)(nil),             // 23: heddle.ctl.Splits
-	(*PartitionsReleased)(nil), // 24: heddle.ctl.PartitionsReleased
-	(*Heartbeat)(nil),          // 25: heddle.ctl.Heartbeat
-	(*HeartbeatAck)(nil),       // 26: heddle.ctl.HeartbeatAck
-	(*TaskReport)(nil),         // 27: heddle.ctl.TaskReport
-	(*HopReport)(nil),          // 28: heddle.ctl.HopReport
-	(*OperatorReport)(nil),     // 29: heddle.ctl.OperatorReport
-	(*SplitReport)(nil),        // 30: heddle.ctl.SplitReport
-	(*AgentStats)(nil),         // 31: heddle.ctl.AgentStats
-	nil,                        // 32: heddle.ctl.Register.CustomEntry
-	nil,                        // 33: heddle.ctl.OperatorReport.CountersEntry
+	(*Profile)(nil),            // 5: heddle.ctl.Profile
+	(*ProfilePart)(nil),        // 6: heddle.ctl.ProfilePart
+	(*Delivered)(nil),          // 7: heddle.ctl.Delivered
+	(*Alignment)(nil),          // 8: heddle.ctl.Alignment
+	(*GroupMark)(nil),          // 9: heddle.ctl.GroupMark
+	(*HeldBack)(nil),           // 10: heddle.ctl.HeldBack
+	(*Tokens)(nil),             // 11: heddle.ctl.Tokens
+	(*Refused)(nil),            // 12: heddle.ctl.Refused
+	(*Goodbye)(nil),            // 13: heddle.ctl.Goodbye
+	(*Shutdown)(nil),           // 14: heddle.ctl.Shutdown
+	(*ExecutionID)(nil),        // 15: heddle.ctl.ExecutionID
+	(*Error)(nil),              // 16: heddle.ctl.Error
+	(*TaskUpdate)(nil),         // 17: heddle.ctl.TaskUpdate
+	(*Deploy)(nil),             // 18: heddle.ctl.Deploy
+	(*Task)(nil),               // 19: heddle.ctl.Task
+	(*Input)(nil),              // 20: heddle.ctl.Input
+	(*Channel)(nil),            // 21: heddle.ctl.Channel
+	(*Output)(nil),             // 22: heddle.ctl.Output
+	(*Cancel)(nil),             // 23: heddle.ctl.Cancel
+	(*Split)(nil),              // 24: heddle.ctl.Split
+	(*Splits)(nil),             // 25: heddle.ctl.Splits
+	(*PartitionsReleased)(nil), // 26: heddle.ctl.PartitionsReleased
+	(*Heartbeat)(nil),          // 27: heddle.ctl.Heartbeat
+	(*HeartbeatAck)(nil),       // 28: heddle.ctl.HeartbeatAck
+	(*TaskReport)(nil),         // 29: heddle.ctl.TaskReport
+	(*HopReport)(nil),          // 30: heddle.ctl.HopReport
+	(*OperatorReport)(nil),     // 31: heddle.ctl.OperatorReport
+	(*SplitReport)(nil),        // 32: heddle.ctl.SplitReport
+	(*AgentStats)(nil),         // 33: heddle.ctl.AgentStats
+	nil,                        // 34: heddle.ctl.Register.CustomEntry
+	nil,                        // 35: heddle.ctl.OperatorReport.CountersEntry
 }
 var file_ctl_proto_depIdxs = []int32{
 	2,  // 0: heddle.ctl.FromAgent.register:type_name -> heddle.ctl.Register
-	25, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
-	15, // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
-	24, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
-	11, // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
-	8,  // 5: heddle.ctl.FromAgent.held_back:type_name -> heddle.ctl.HeldBack
-	3,  // 6: heddle.ctl.FromMaster.registered:type_name -> heddle.ctl.Registered
-	10, // 7: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
-	16, // 8: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
-	21, // 9: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
-	23, // 10: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
-	26, // 11: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
-	12, // 12: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
-	5,  // 13: heddle.ctl.FromMaster.delivered:type_name -> heddle.ctl.Delivered
-	6,  // 14: heddle.ctl.FromMaster.alignment:type_name -> heddle.ctl.Alignment
-	4,  // 15: heddle.ctl.FromMaster.log_level:type_name -> heddle.ctl.LogLevel
-	9,  // 16: heddle.ctl.FromMaster.tokens:type_name -> heddle.ctl.Tokens
-	15, // 17: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
-	32, // 18: heddle.ctl.Register.custom:type_name -> heddle.ctl.Register.CustomEntry
-	7,  // 19: heddle.ctl.Alignment.groups:type_name -> heddle.ctl.GroupMark
-	13, // 20: heddle.ctl.HeldBack.id:type_name -> heddle.ctl.ExecutionID
-	13, // 21: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
-	14, // 22: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
-	27, // 23: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
-	17, // 24: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
-	13, // 25: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
-	18, // 26: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
-	20, // 27: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
-	22, // 28: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
-	19, // 29: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
-	13, // 30: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
-	13, // 31: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
-	22, // 32: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
-	27, // 33: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
-	31, // 34: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
-	13, // 35: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
-	29, // 36: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
-	30, // 37: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
-	28, // 38: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
-	33, // 39: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
-	0,  // 40: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
-	1,  // 41: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
-	41, // [41:42] is the sub-list for method output_type
-	40, // [40:41] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	27, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
+	17, // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
+	26, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
+	13, // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
+	10, // 5: heddle.ctl.FromAgent.held_back:type_name -> heddle.ctl.HeldBack
+	6,  // 6: heddle.ctl.FromAgent.profile:type_name -> heddle.ctl.ProfilePart
+	3,  // 7: heddle.ctl.FromMaster.registered:type_name -> heddle.ctl.Registered
+	12, // 8: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
+	18, // 9: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
+	23, // 10: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
+	25, // 11: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
+	28, // 12: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
+	14, // 13: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
+	7,  // 14: heddle.ctl.FromMaster.delivered:type_name -> heddle.ctl.Delivered
+	8,  // 15: heddle.ctl.FromMaster.alignment:type_name -> heddle.ctl.Alignment
+	4,  // 16: heddle.ctl.FromMaster.log_level:type_name -> heddle.ctl.LogLevel
+	5,  // 17: heddle.ctl.FromMaster.profile:type_name -> heddle.ctl.Profile
+	11, // 18: heddle.ctl.FromMaster.tokens:type_name -> heddle.ctl.Tokens
+	17, // 19: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
+	34, // 20: heddle.ctl.Register.custom:type_name -> heddle.ctl.Register.CustomEntry
+	9,  // 21: heddle.ctl.Alignment.groups:type_name -> heddle.ctl.GroupMark
+	15, // 22: heddle.ctl.HeldBack.id:type_name -> heddle.ctl.ExecutionID
+	15, // 23: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
+	16, // 24: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
+	29, // 25: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
+	19, // 26: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
+	15, // 27: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
+	20, // 28: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
+	22, // 29: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
+	24, // 30: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
+	21, // 31: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
+	15, // 32: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
+	15, // 33: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
+	24, // 34: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
+	29, // 35: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
+	33, // 36: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
+	15, // 37: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
+	31, // 38: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
+	32, // 39: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
+	30, // 40: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
+	35, // 41: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
+	0,  // 42: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
+	1,  // 43: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
+	43, // [43:44] is the sub-list for method output_type
+	42, // [42:43] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_ctl_proto_init() }
@@ -2886,6 +3063,7 @@ func file_ctl_proto_init() {
 		(*FromAgent_Released)(nil),
 		(*FromAgent_Goodbye)(nil),
 		(*FromAgent_HeldBack)(nil),
+		(*FromAgent_Profile)(nil),
 	}
 	file_ctl_proto_msgTypes[1].OneofWrappers = []any{
 		(*FromMaster_Registered)(nil),
@@ -2898,16 +3076,17 @@ func file_ctl_proto_init() {
 		(*FromMaster_Delivered)(nil),
 		(*FromMaster_Alignment)(nil),
 		(*FromMaster_LogLevel)(nil),
+		(*FromMaster_Profile)(nil),
 		(*FromMaster_Tokens)(nil),
 	}
-	file_ctl_proto_msgTypes[27].OneofWrappers = []any{}
+	file_ctl_proto_msgTypes[29].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ctl_proto_rawDesc), len(file_ctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

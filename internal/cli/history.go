@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/history"
+	"github.com/heddle-stream/heddle/yarnclient"
+)
+
+func (s *session) historyCommand() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use: "history [app]", Short: "Show what an application did that has ended", Args: maxArgs(1), ValidArgsFunction: s.completeApp(true),
+		Long: `Show the report that an application's ApplicationMaster left: job graph and counters, why it failed, lag, containers and how they ended, and the
+configuration with its origins, secrets masked. Without an id: list the reports that there are, of this host or, with the target yarn, yours of the cluster.
+
+A report is written at the end, and while the job runs every history.interval, so that there is one of an ApplicationMaster that was killed: it says then that
+it is not complete, and when it was written. Reports of applications on YARN are in the folder history of the staging folder in HDFS, for their owner alone. The newest
+history.max-count stay, for history.max-age.`,
+		Example: "  heddle history\n  heddle history --target yarn\n  heddle history application_1767225600000_0001\n  heddle history heddle-1767225600-1a2b3c4d --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if id, ok := onYARN(args); ok {
+				return s.askYARN(cmd.Context(), func(ctx context.Context, h *hadoop) error {
+					r, err := readReport(ctx, h.shelf(), id.String())
+					if err != nil {
+						return hdfsReportError(err, id.String())
+					}
+					var seen *yarnclient.App
+					if a, err := h.rm.App(ctx, id); err == nil {
+						seen = &a
+					}
+					return s.showReport(r, seen, asJSON, all)
+				})
+			}
+			c, err := s.load()
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 && c.Text("target") == "yarn" {
+				return s.askYARN(cmd.Context(), func(ctx context.Context, h *hadoop) error { return s.listReports(ctx, h.shelf(), asJSON) })
+			}
+			dir, err := s.stateDir(c)
+			if err != nil {
+				return err
+			}
+			shelf := history.Dir(filepath.Join(dir, historyDir))
+			if len(args) == 0 {
+				return s.listReports(cmd.Context(), shelf, asJSON)
+			}
+			r, err := readReport(cmd.Context(), shelf, args[0])
+			if err != nil {
+				return precondition(err, "`heddle history` lists the reports that there are")
+			}
+			return s.showReport(r, nil, asJSON, all)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also options that have their defaults")
+	return cmd
+}
+
+// readReport reads the report of an application.
+func readReport(ctx context.Context, shelf history.Shelf, app string) (*history.Report, error) {
+	data, err := shelf.Get(ctx, app)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no report of %s: %w", app, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return history.Decode(data)
+}
+
+func hdfsReportError(err error, app string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return precondition(err, "it may have run as another user, have ended before it could write one, or have been removed as too old", "its logs, if YARN collected them: yarn logs -applicationId "+app)
+	}
+	return hdfsError(err)
+}
+
+// reportLine is what a list of reports shows of one.
+type reportLine struct {
+	App    string          `json:"app"`
+	Path   string          `json:"path"`
+	Error  string          `json:"error,omitempty"` // why it can't be read
+	Report *history.Report `json:"report,omitempty"`
+}
+
+// readers is how many reports are read at a time: most of it is waiting.
+const readers = 8
+
+// listReports lists the reports of a shelf, the newest first.
+func (s *session) listReports(ctx context.Context, shelf history.Shelf, asJSON bool) error {
+	entries, err := shelf.List(ctx)
+	if err != nil {
+		return hdfsError(err)
+	}
+	slices.SortFunc(entries, func(a, b history.Entry) int { return cmp.Or(b.Modified.Compare(a.Modified), cmp.Compare(b.App, a.App)) })
+	lines := make([]reportLine, len(entries))
+	places := make(chan struct{}, readers)
+	var wg sync.WaitGroup
+	for i, e := range entries {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			lines[i] = reportLine{App: e.App, Path: e.Path}
+			r, err := readReport(ctx, shelf, e.App)
+			if err != nil {
+				lines[i].Error = err.Error()
+				return
+			}
+			r.Snapshot, r.Options = nil, nil
+			lines[i].Report = r
+		})
+	}
+	wg.Wait()
+	if asJSON {
+		return s.out.json(lines)
+	}
+	var rows [][]string
+	for _, l := range lines {
+		row := []string{l.App, "-", "can't be read", "-", "-", "-"}
+		if r := l.Report; r != nil {
+			row = []string{l.App, dash(printable(r.Job)), reportState(r), r.Started.Local().Format(clock), reportSpan(r), r.Written.Local().Format(clock)}
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 && s.out.tty {
+		_, err := fmt.Fprintln(s.env.Stdout, "no reports")
+		return err
+	}
+	return s.out.table([]string{"APPLICATION", "JOB", "STATE", "STARTED", "FOR", "WRITTEN"}, rows)
+}
+
+// pruneReports removes what is beyond the limits and says so.
+func (s *session) pruneReports(ctx context.Context, shelf history.Shelf, c *conf.Config, dry bool) error {
+	entries, err := shelf.List(ctx)
+	if err != nil {
+		return hdfsError(err)
+	}
+	gone, did := history.Excess(entries, time.Now(), historyLimits(c)), "would remove"
+	if !dry {
+		did = "removed"
+		err = shelf.Remove(ctx, gone)
+	}
+	_, perr := fmt.Fprintf(s.env.Stdout, "%s %d reports of applications; %d stay\n", did, len(gone), len(entries)-len(gone))
+	return errors.Join(err, perr)
+}

@@ -1,0 +1,109 @@
+package exporter
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Labels that every series gets.
+const (
+	labelApp   = "app"
+	labelJob   = "job"
+	labelQueue = "queue"
+	labelUser  = "user"
+)
+
+// label is a name with a value.
+type label struct{ name, value string }
+
+// labels are those that tell a target's series from others'.
+func (t *Target) labels() []label {
+	out := []label{{labelApp, t.App}}
+	for _, l := range []label{{labelJob, t.Job}, {labelQueue, t.Queue}, {labelUser, t.User}} {
+		if l.value != "" { // none is the same as an empty one
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// merged are the metrics of several applications: one family for each name.
+type merged struct {
+	families map[string]*dto.MetricFamily
+}
+
+func newMerged() *merged { return &merged{map[string]*dto.MetricFamily{}} }
+
+// add adds an application's metrics, all or none.
+func (m *merged) add(text []byte, with []label) error {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	found, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("cannot understand its metrics: %w", err)
+	}
+	for name, f := range found {
+		if have := m.families[name]; have != nil && have.GetType() != f.GetType() {
+			return fmt.Errorf("cannot merge its metrics: %s is a %s there and a %s elsewhere", name, f.GetType(), have.GetType())
+		}
+	}
+	for name, f := range found {
+		for _, metric := range f.GetMetric() {
+			metric.Label = labelled(metric.GetLabel(), with)
+		}
+		if have := m.families[name]; have != nil {
+			have.Metric = append(have.Metric, f.GetMetric()...)
+		} else {
+			m.families[name] = f
+		}
+	}
+	return nil
+}
+
+// labelled puts labels before those that there are. Of two of one name, the application's is renamed as Prometheus does.
+func labelled(have []*dto.LabelPair, with []label) []*dto.LabelPair {
+	out := pairs(with)
+	for _, l := range have {
+		if slices.ContainsFunc(with, func(w label) bool { return w.name == l.GetName() }) {
+			renamed := "exported_" + l.GetName()
+			l.Name = &renamed
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func pairs(labels []label) []*dto.LabelPair {
+	out := make([]*dto.LabelPair, len(labels))
+	for i := range labels {
+		out[i] = &dto.LabelPair{Name: &labels[i].name, Value: &labels[i].value}
+	}
+	return out
+}
+
+// gauge adds a figure of the exporter's own.
+func (m *merged) gauge(name, help string, with []label, v float64) {
+	f := m.families[name]
+	if f == nil {
+		kind := dto.MetricType_GAUGE
+		f = &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
+		m.families[name] = f
+	}
+	f.Metric = append(f.Metric, &dto.Metric{Label: pairs(with), Gauge: &dto.Gauge{Value: &v}})
+}
+
+// write writes everything in the text format, in the order of names.
+func (m *merged) write(w io.Writer) error {
+	for _, name := range slices.Sorted(maps.Keys(m.families)) {
+		if _, err := expfmt.MetricFamilyToText(w, m.families[name]); err != nil {
+			return fmt.Errorf("cannot write %s: %w", name, err)
+		}
+	}
+	return nil
+}
