@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -26,11 +29,31 @@ import (
 func followed(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config) ([]otlptest.Span, []Report) {
 	t.Helper()
 	collector := otlptest.Start(t)
-	p, err := telemetry.New(t.Context(), telemetry.Config{Service: "test",
-		Settings: telemetry.Settings{Endpoint: collector.URL, Protocol: telemetry.HTTP, Traces: true}})
+	p := provider(t, collector.URL)
+	reports := followInto(t, g, splits, exchange, p)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if st := p.Stats(); st.Failed != 0 {
+		t.Fatalf("%d spans could not be exported", st.Failed)
+	}
+	return collector.Spans(), reports
+}
+
+func provider(t *testing.T, url string) *telemetry.Provider {
+	t.Helper()
+	p, err := telemetry.New(t.Context(), telemetry.Config{Service: "test", Settings: telemetry.Settings{Endpoint: url, Protocol: telemetry.HTTP, Traces: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// followInto is followed with the provider p.
+func followInto(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config, p *telemetry.Provider) []Report {
+	t.Helper()
 	plan, err := jobgraph.Compile(g, jobgraph.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -72,19 +95,53 @@ func followed(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config)
 		})
 	}
 	wg.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := p.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if st := p.Stats(); st.Failed != 0 {
-		t.Fatalf("%d spans could not be exported", st.Failed)
-	}
 	var reports []Report
 	for _, task := range tasks {
 		reports = append(reports, task.Report())
 	}
-	return collector.Spans(), reports
+	return reports
+}
+
+// TestBlockedCollector runs a job whose every poll is followed while the collector takes requests and answers none of them, and then one that
+// answers each with an error: the job goes on, and what was not taken is counted.
+func TestBlockedCollector(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"blocks": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"fails":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "20")
+			asked := make(chan struct{}, 1)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // so that the server sees when the client hangs up
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+				answer(w, r)
+			}))
+			defer srv.Close()
+			p := provider(t, srv.URL)
+			sink := &testjob.Sink[string]{}
+			src := words(1, 5000)
+			src.Batch = 5
+			g := job(src, sink, probe{}, probe{})
+			g.Nodes[2].NoChain = true
+			followInto(t, g, 1, netstack.Config{}, p) // waiting for the collector it would take hours: each request may take 10 s
+			<-asked
+			if n := len(sink.Records()); n != 5000 {
+				t.Errorf("%d records arrived, want 5000", n)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+			defer cancel()
+			if err := p.Close(ctx); err == nil && name == "blocks" {
+				t.Error("the last spans were sent")
+			}
+			if st := p.Stats(); st.Exported != 0 || st.Failed == 0 || st.Dropped+st.Failed < 1000 {
+				t.Errorf("the figures are %+v", st)
+			}
+		})
+	}
 }
 
 // path follows parents from s to the root, and returns the spans with the root first.

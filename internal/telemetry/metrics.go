@@ -33,16 +33,17 @@ func (c *Config) meterProvider(ctx context.Context, res *resource.Resource) (*sd
 }
 
 func (c *Config) metricExporter(ctx context.Context) (sdkmetric.Exporter, error) {
-	if c.Protocol == HTTP {
-		opts := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(c.Endpoint + "/v1/metrics"), otlpmetrichttp.WithProxy(noProxy)}
-		if c.Headers != nil {
-			opts = append(opts, otlpmetrichttp.WithHeaders(c.Headers))
+	to := c.to(c.metrics, "/v1/metrics")
+	if to.protocol == HTTP {
+		opts := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(to.url), otlpmetrichttp.WithProxy(noProxy)}
+		if to.headers != nil {
+			opts = append(opts, otlpmetrichttp.WithHeaders(to.headers))
 		}
 		return otlpmetrichttp.New(ctx, opts...)
 	}
-	opts := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpointURL(c.Endpoint), otlpmetricgrpc.WithDialOption(grpc.WithNoProxy())}
-	if c.Headers != nil {
-		opts = append(opts, otlpmetricgrpc.WithHeaders(c.Headers))
+	opts := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpointURL(to.url), otlpmetricgrpc.WithDialOption(grpc.WithNoProxy())}
+	if to.headers != nil {
+		opts = append(opts, otlpmetricgrpc.WithHeaders(to.headers))
 	}
 	return otlpmetricgrpc.New(ctx, opts...)
 }

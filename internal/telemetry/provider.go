@@ -52,7 +52,7 @@ const scope = "github.com/heddle-stream/heddle"
 
 // New returns a Provider; nil if the settings say that nothing is exported. It does not wait for the collector.
 func New(ctx context.Context, cfg Config) (*Provider, error) {
-	if cfg.Endpoint == "" || !cfg.Traces && (!cfg.Metrics || cfg.Figures == nil) {
+	if cfg.Endpoint == "" && cfg.traces == nil && cfg.metrics == nil || !cfg.Traces && (!cfg.Metrics || cfg.Figures == nil) {
 		return nil, nil
 	}
 	if cfg.Logger == nil {
@@ -66,16 +66,17 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	quietSDK(cfg.Logger)
 	if cfg.Traces {
 		exporter, err := newExporter(ctx, cfg.spanClient(), res, cfg.Version)
+		to := cfg.to(cfg.traces, "").url
 		if err != nil {
-			return nil, fmt.Errorf("cannot send traces to %s: %w", cfg.Endpoint, err)
+			return nil, fmt.Errorf("cannot send traces to %s: %w", to, err)
 		}
-		p.queue = newQueue(exporter, cfg.Logger, cfg.Endpoint)
+		p.queue = newQueue(exporter, cfg.Logger, to)
 		p.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(p.queue))
 		p.tracer = p.spans.Tracer(scope, trace.WithInstrumentationVersion(cfg.Version))
 	}
 	if cfg.Metrics && cfg.Figures != nil {
 		if p.metrics, err = cfg.meterProvider(ctx, res); err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot send metrics to %s: %w", cfg.Endpoint, err), p.Close(ctx))
+			return nil, errors.Join(fmt.Errorf("cannot send metrics to %s: %w", cfg.to(cfg.metrics, "").url, err), p.Close(ctx))
 		}
 	}
 	return p, nil
@@ -102,16 +103,17 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
 func (c *Config) spanClient() otlptrace.Client {
-	if c.Protocol == HTTP {
-		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(c.Endpoint + "/v1/traces"), otlptracehttp.WithProxy(noProxy)}
-		if c.Headers != nil {
-			opts = append(opts, otlptracehttp.WithHeaders(c.Headers))
+	to := c.to(c.traces, "/v1/traces")
+	if to.protocol == HTTP {
+		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(to.url), otlptracehttp.WithProxy(noProxy)}
+		if to.headers != nil {
+			opts = append(opts, otlptracehttp.WithHeaders(to.headers))
 		}
 		return otlptracehttp.NewClient(opts...)
 	}
-	opts := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(c.Endpoint), otlptracegrpc.WithDialOption(grpc.WithNoProxy())}
-	if c.Headers != nil {
-		opts = append(opts, otlptracegrpc.WithHeaders(c.Headers))
+	opts := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(to.url), otlptracegrpc.WithDialOption(grpc.WithNoProxy())}
+	if to.headers != nil {
+		opts = append(opts, otlptracegrpc.WithHeaders(to.headers))
 	}
 	return otlptracegrpc.NewClient(opts...)
 }

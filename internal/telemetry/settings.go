@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -19,50 +20,79 @@ type Settings struct {
 	Headers  map[string]string // sent with each request; secret
 	Traces   bool              // whether spans are exported
 	Metrics  bool              // whether metrics are
+
+	// What the environment says of one of both alone; nil: as above.
+	traces, metrics *target
 }
 
-// Resolve completes what options say by the standard OTEL_ variables, which options override.
+// target is where one signal goes.
+type target struct {
+	url      string // whole, as it is used
+	protocol string
+	headers  map[string]string
+}
+
+// to is where a signal goes whose own target is own and whose path by HTTP is path.
+func (s *Settings) to(own *target, path string) target {
+	if own != nil {
+		return *own
+	}
+	t := target{s.Endpoint, s.Protocol, s.Headers}
+	if s.Protocol == HTTP {
+		t.url += path
+	}
+	return t
+}
+
+// Resolve completes what options say by the standard OTEL_ variables, which options override. Those for one signal go before those for all.
 // endpoint, protocol and headers may be "".
 func Resolve(endpoint, protocol, headers string, getenv func(string) string) (Settings, error) {
-	first := func(names ...string) string {
-		for _, n := range names {
-			if v := strings.TrimSpace(getenv(n)); v != "" {
-				return v
+	env := func(name string) string { return strings.TrimSpace(getenv(name)) }
+	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") {
+		return Settings{}, nil
+	}
+	s := Settings{Endpoint: cmp.Or(endpoint, env("OTEL_EXPORTER_OTLP_ENDPOINT")), Protocol: cmp.Or(protocol, env("OTEL_EXPORTER_OTLP_PROTOCOL")),
+		Traces: env("OTEL_TRACES_EXPORTER") != "none", Metrics: env("OTEL_METRICS_EXPORTER") != "none"}
+	headers = cmp.Or(headers, env("OTEL_EXPORTER_OTLP_HEADERS"))
+	if endpoint == "" {
+		for _, x := range []struct {
+			name string
+			own  **target
+			on   *bool
+		}{{"TRACES", &s.traces, &s.Traces}, {"METRICS", &s.metrics, &s.Metrics}} {
+			of := func(what string) string { return env("OTEL_EXPORTER_OTLP_" + x.name + "_" + what) }
+			if of("ENDPOINT") == "" {
+				*x.on = *x.on && s.Endpoint != ""
+				continue
 			}
+			one := Settings{Endpoint: of("ENDPOINT"), Protocol: cmp.Or(protocol, of("PROTOCOL"), s.Protocol)}
+			url, err := one.complete(cmp.Or(of("HEADERS"), headers))
+			if err != nil {
+				return Settings{}, err
+			}
+			*x.own = &target{url, one.Protocol, one.Headers}
 		}
-		return ""
 	}
-	s := Settings{Endpoint: endpoint, Protocol: protocol, Traces: true, Metrics: true}
 	if s.Endpoint == "" {
-		s.Endpoint = first("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+		if s.traces == nil && s.metrics == nil {
+			return Settings{}, nil
+		}
+		return s, nil
 	}
-	if s.Protocol == "" {
-		s.Protocol = first("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
-	}
-	if headers == "" {
-		headers = first("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
-	}
-	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
-		s.Endpoint = ""
-	}
-	s.Traces = getenv("OTEL_TRACES_EXPORTER") != "none"
-	s.Metrics = getenv("OTEL_METRICS_EXPORTER") != "none"
-	return s, s.complete(headers)
+	_, err := s.complete(headers)
+	return s, err
 }
 
-// complete checks s and fills in what follows.
-func (s *Settings) complete(headers string) error {
-	if s.Endpoint == "" {
-		*s = Settings{}
-		return nil
-	}
+// complete checks s and fills in what follows. It returns the endpoint as it was meant, with any path.
+func (s *Settings) complete(headers string) (string, error) {
 	if !strings.Contains(s.Endpoint, "://") {
 		s.Endpoint = "http://" + s.Endpoint
 	}
 	u, err := url.Parse(s.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("cannot send traces to %q: want a URL such as http://collector:4317", s.Endpoint)
+		return "", fmt.Errorf("cannot send traces to %q: want a URL such as http://collector:4317", s.Endpoint)
 	}
+	whole := s.Endpoint
 	s.Endpoint = strings.TrimSuffix(strings.TrimSuffix(s.Endpoint, "/v1/traces"), "/")
 	switch s.Protocol {
 	case GRPC:
@@ -74,10 +104,10 @@ func (s *Settings) complete(headers string) error {
 			s.Protocol = HTTP
 		}
 	default:
-		return fmt.Errorf("cannot send traces by protocol %q: want %s or %s", s.Protocol, GRPC, HTTP)
+		return "", fmt.Errorf("cannot send traces by protocol %q: want %s or %s", s.Protocol, GRPC, HTTP)
 	}
 	s.Headers, err = parseHeaders(headers)
-	return err
+	return whole, err
 }
 
 // parseHeaders reads name=value pairs separated by commas, with values as in URLs. An error does not show the values.

@@ -2,6 +2,7 @@
 package otlptest
 
 import (
+	"compress/gzip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -58,7 +59,7 @@ func Start(t testing.TB) *Collector {
 }
 
 func (c *Collector) read(w http.ResponseWriter, r *http.Request, m proto.Message) bool {
-	body, err := io.ReadAll(r.Body)
+	body, err := bodyOf(r)
 	if err == nil {
 		err = proto.Unmarshal(body, m)
 	}
@@ -72,6 +73,17 @@ func (c *Collector) read(w http.ResponseWriter, r *http.Request, m proto.Message
 	c.mu.Unlock()
 	w.Header().Set("Content-Type", "application/x-protobuf")
 	return true
+}
+
+func bodyOf(r *http.Request) ([]byte, error) {
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		return io.ReadAll(r.Body)
+	}
+	z, err := gzip.NewReader(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(z)
 }
 
 func (c *Collector) addSpans(req *collecttraces.ExportTraceServiceRequest) {

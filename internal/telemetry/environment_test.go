@@ -1,0 +1,77 @@
+package telemetry
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/internal/telemetry/otlptest"
+)
+
+// TestEnvironment has a collector see what OpenTelemetry's variables do.
+func TestEnvironment(t *testing.T) {
+	both := []string{"of a sampled trace", "root"}
+	for _, x := range []struct {
+		name    string
+		env     map[string]string // AT is the collector's URL
+		spans   []string
+		metrics bool
+		header  [2]string // of the last request
+		attr    [2]string // of the process
+	}{
+		{name: "nothing"},
+		{name: "endpoint", env: map[string]string{"ENDPOINT": "AT"}, spans: both, metrics: true},
+		{name: "protocol grpc", env: map[string]string{"ENDPOINT": "AT", "PROTOCOL": "grpc"}}, // the collector takes HTTP alone
+		{name: "for traces alone", env: map[string]string{"TRACES_ENDPOINT": "AT/v1/traces"}, spans: both},
+		{name: "for metrics alone", env: map[string]string{"METRICS_ENDPOINT": "AT/v1/metrics"}, metrics: true},
+		{name: "for each", env: map[string]string{"ENDPOINT": "http://127.0.0.1:1", "TRACES_ENDPOINT": "AT/v1/traces", "METRICS_ENDPOINT": "AT/v1/metrics"}, spans: both, metrics: true},
+		{name: "headers", env: map[string]string{"ENDPOINT": "AT", "HEADERS": "x-team=a%20b"}, spans: both, metrics: true, header: [2]string{"X-Team", "a b"}},
+		{name: "headers for traces", env: map[string]string{"TRACES_ENDPOINT": "AT/v1/traces", "HEADERS": "x-team=a", "TRACES_HEADERS": "x-team=b"}, spans: both, header: [2]string{"X-Team", "b"}},
+		{name: "compression", env: map[string]string{"ENDPOINT": "AT", "COMPRESSION": "gzip"}, spans: both, metrics: true, header: [2]string{"Content-Encoding", "gzip"}},
+		{name: "disabled", env: map[string]string{"ENDPOINT": "AT", "OTEL_SDK_DISABLED": "true"}},
+		{name: "no traces", env: map[string]string{"ENDPOINT": "AT", "OTEL_TRACES_EXPORTER": "none"}, metrics: true},
+		{name: "no metrics", env: map[string]string{"ENDPOINT": "AT", "OTEL_METRICS_EXPORTER": "none"}, spans: both},
+		{name: "service", env: map[string]string{"ENDPOINT": "AT", "OTEL_SERVICE_NAME": "mine"}, spans: both, metrics: true, attr: [2]string{"service.name", "mine"}},
+		{name: "attributes", env: map[string]string{"ENDPOINT": "AT", "OTEL_RESOURCE_ATTRIBUTES": "team=red"}, spans: both, metrics: true, attr: [2]string{"team", "red"}},
+		{name: "never", env: map[string]string{"ENDPOINT": "AT", "OTEL_TRACES_SAMPLER": "always_off"}, metrics: true},
+		{name: "no share", env: map[string]string{"ENDPOINT": "AT", "OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0"}, metrics: true},
+		{name: "no share of roots", env: map[string]string{"ENDPOINT": "AT", "OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0"}, spans: both[:1], metrics: true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c := otlptest.Start(t)
+			t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+			for name, value := range x.env {
+				if !strings.HasPrefix(name, "OTEL_") {
+					name = "OTEL_EXPORTER_OTLP_" + name
+				}
+				t.Setenv(name, strings.Replace(value, "AT", c.URL, 1))
+			}
+			set, err := Resolve("", "", "", os.Getenv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := provider(t, Config{Settings: set, Service: "job", Interval: time.Hour,
+				Figures: func() []Family { return []Family{{Name: "heddle.x", Points: []Point{{Value: 1}}}} }})
+			p.Start(Start{Parent: flow.TraceContext{Trace: [16]byte{1}, Span: [8]byte{1}, Flags: 1}, Name: both[0]}).End(time.Time{})
+			p.Start(Start{Name: both[1]}).End(time.Time{})
+			_ = closeNow(t, p, 3*time.Second) // where the collector can't be reached this fails
+			names := map[string]bool{}
+			for _, s := range c.Spans() {
+				names[s.Name] = true
+				if x.attr[0] != "" && s.Resource[x.attr[0]] != x.attr[1] {
+					t.Errorf("%s is %q, want %q", x.attr[0], s.Resource[x.attr[0]], x.attr[1])
+				}
+			}
+			if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, x.spans) || len(c.Metrics()) > 0 != x.metrics {
+				t.Errorf("spans %q and %d metrics arrived, want %q and metrics=%v", got, len(c.Metrics()), x.spans, x.metrics)
+			}
+			if got := c.Header(x.header[0]); x.header[0] != "" && got != x.header[1] {
+				t.Errorf("the header %s is %q, want %q", x.header[0], got, x.header[1])
+			}
+		})
+	}
+}
