@@ -76,14 +76,9 @@ func startKafka(ctx context.Context, jars string) (_ *realBroker, err error) {
 			b.stop()
 		}
 	}()
-	ports := make([]string, 2)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		ports[i] = l.Addr().String()
+	ports, err := freeAddrs(2)
+	if err != nil {
+		return nil, err
 	}
 	b.addr = ports[0]
 	conf := filepath.Join(b.dir, "server.properties")
@@ -136,6 +131,19 @@ file.delete.delay.ms=1000
 			return nil, fmt.Errorf("the broker does not come up: %w\n%s", err, tail[max(0, len(tail)-2000):])
 		}
 	}
+}
+
+// freeAddrs returns addresses that nobody listens on now.
+func freeAddrs(n int) (addrs []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs, nil
 }
 
 func (b *realBroker) stop() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,4 +149,67 @@ func TestRollingRestart(t *testing.T) {
 	if n := nodes[0].Count("roll"); n != total {
 		t.Errorf("the topic has %d records, %d were written", n, total)
 	}
+}
+
+// All brokers of a cluster are away for a while: reading and writing go on where they were. Away for longer than kafka.unavailable-timeout, they fail, and say so.
+func TestAllBrokersAway(t *testing.T) {
+	testbed.Group(t, "kafka-long")
+	b := testbed.New(t)
+	nodes := testbed.StartKafkas(t, b, 3)
+	var all []string
+	for _, k := range nodes {
+		all = append(all, k.Bootstrap)
+	}
+	cl := newClient(t, kgo.SeedBrokers(all...))
+	(&long{t, nodes[0], cl}).create("away", 6)
+	inSync(t, b, cl, "away", 3)
+	rt := newTask(t, nodes[0])
+	rt.brokers = strings.Join(all, ",")
+	w, err := flow.Encode(kafkasink.Topic("away"), ofText).NewWriter(t.Context(), rt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	x := read(t, rt, kafkasource.Topics("away"))
+	write(t, w, "away", 0, 500)
+	x.until(500)
+	for _, k := range nodes {
+		k.Kill()
+	}
+	write(t, w, "away", 500, 1000)
+	time.Sleep(time.Minute) // that is how long they are away
+	var started sync.WaitGroup
+	for _, k := range nodes {
+		started.Go(k.Start)
+	}
+	started.Wait()
+	if err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	x.until(1000)
+	x.want("away", 1000)
+
+	brief := newTask(t, nodes[0])
+	brief.brokers, brief.options = rt.brokers, map[string]string{"kafka.unavailable-timeout": "5s"}
+	y := read(t, brief, kafkasource.Topics("away"))
+	y.until(1000)
+	v, err := flow.Encode(kafkasink.Topic("away"), ofText).NewWriter(t.Context(), brief)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	for _, k := range nodes {
+		k.Kill()
+	}
+	write(t, v, "late", 0, 50)
+	failed := func(what string, err error) {
+		if err == nil || !strings.Contains(err.Error(), "kafka.unavailable-timeout") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	failed("writing", v.Flush(t.Context()))
+	for end := time.Now().Add(2 * time.Minute); err == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		_, err = y.r.Poll(func(string, flow.Batch[string], bool) error { return nil })
+	}
+	failed("reading", err)
 }
