@@ -61,7 +61,7 @@ sim: ## the master's control plane in simulation: scripts, and SEEDS=n random cl
 	$(GO) test -count=1 ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)
 	$(GO) test -count=1 ./itest/sim -v -run 'TestSeeds|TestScripts|TestDeterminism|TestMassCancel' -sim.seeds=$(SEEDS)
 
-itest: itest-kafka itest-net itest-yarn itest-web ## all tests against real services
+itest: itest-kafka itest-net itest-yarn itest-web itest-jaeger ## all tests against real services
 
 itest-kafka: ## tests against a real Kafka broker
 	ITEST=kafka $(GO) test -count=1 -timeout 20m -v ./itest/kafka
@@ -82,7 +82,7 @@ itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50
 	ITEST=yarn-long $(GO) test -count=1 -timeout 30m -v -run TestRounds ./itest/yarn
 
 itest-jaeger: ## traces and metrics of a job on two agents in a real Jaeger, judged by promtool too
-	ITEST=jaeger $(GO) test -count=1 -timeout 15m -v ./itest/jaeger
+	ITEST=jaeger $(GO) test -count=1 -timeout 25m -v ./itest/jaeger
 
 itest-kerberos-long: ## a job that outlives its delegation tokens, on a cluster that encrypts everything; encryption zones, erasure coding, quotas
 	ITEST=kerberos-long $(GO) test -count=1 -timeout 40m -v ./itest/kerberos

@@ -19,8 +19,7 @@ func TestTLS(t *testing.T) {
 		HDFS: map[string]string{"dfs.encrypt.data.transfer": "true", "dfs.encrypt.data.transfer.cipher.suites": "AES/CTR/NoPadding"},
 		TLS:  true, DataTransfer: "privacy",
 	})
-	x.folders(t)
-	x.upload(t, "/user/alice/words.txt", strings.Repeat("to be or not to be\n", 5000))
+	x.words(t)
 	exe := testbed.BuildProgram(t, x.bed, "./cmd/heddle", "heddle")
 	cache := "FILE:" + filepath.Join(x.bed.Dir("tls"), "cc")
 	x.kdc.Kinit(cache, x.kdc.KeytabOf("alice"), "alice")
@@ -83,6 +82,16 @@ func (x *cluster) open(t *testing.T, user string) *hdfs.FS {
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	return f
+}
+
+// words makes what wordCount reads, if no other test has.
+func (x *cluster) words(t *testing.T) {
+	t.Helper()
+	if _, err := x.open(t, "hdfs").Stat("/user/alice/words.txt"); err == nil {
+		return
+	}
+	x.folders(t)
+	x.upload(t, "/user/alice/words.txt", strings.Repeat("to be or not to be\n", 5000))
 }
 
 // upload stores a file as alice.

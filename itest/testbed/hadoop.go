@@ -325,7 +325,9 @@ func (h *Hadoop) Active() string {
 	return name
 }
 
-func (h *Hadoop) java(class string, args ...string) []string { return h.javaOf(h.ConfDir, class, args...) }
+func (h *Hadoop) java(class string, args ...string) []string {
+	return h.javaOf(h.ConfDir, class, args...)
+}
 
 func (h *Hadoop) javaOf(conf, class string, args ...string) []string {
 	return append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true",

@@ -1,12 +1,16 @@
 package testbed
 
 import (
+	"bytes"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/heddle-stream/heddle/internal/hadoop/krb"
 )
@@ -73,6 +77,26 @@ func (h *Hadoop) secure(opt HadoopOptions, core, hdfs, yarn properties) {
 		"yarn.log-aggregation-enable": "false",
 	})
 	h.asUser("yarn")
+}
+
+// Lib is the folder of Hadoop's jars.
+func (h *Hadoop) Lib() string { return h.lib }
+
+// Program runs a class that is in ConfDir as a user, with as good a JVM as any, and returns what it printed.
+func (h *Hadoop) Program(user, class string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	line := append([]string{"-Xmx512m", "-Djava.net.preferIPv4Stack=true", "--add-opens", "java.base/java.lang=ALL-UNNAMED", h.krb5(), // without the limits of daemons
+		"-cp", h.ConfDir + ":" + filepath.Join(h.lib, "*"), class}, args...)
+	cmd := exec.CommandContext(ctx, "java", line...)
+	cmd.Env = append(os.Environ(), h.env(user)...)
+	var says bytes.Buffer
+	cmd.Stderr = &says
+	out, err := cmd.Output()
+	if err != nil {
+		return says.String(), fmt.Errorf("cannot run %s: %w", class, err)
+	}
+	return string(out), nil
 }
 
 // Reconfigure kills a daemon and starts it again with other properties, -Dname=value each.

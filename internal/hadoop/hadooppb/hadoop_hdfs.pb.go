@@ -136,7 +136,7 @@ func (x *DataTransferEncryptorMessageProto_DataTransferEncryptorStatus) Unmarsha
 
 // Deprecated: Use DataTransferEncryptorMessageProto_DataTransferEncryptorStatus.Descriptor instead.
 func (DataTransferEncryptorMessageProto_DataTransferEncryptorStatus) EnumDescriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{11, 0}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{16, 0}
 }
 
 type ExtendedBlockProto struct {
@@ -644,6 +644,50 @@ func (x *LocatedBlocksProto) GetIsLastBlockComplete() bool {
 	return false
 }
 
+type FsPermissionProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Perm          *uint32                `protobuf:"varint,1,req,name=perm" json:"perm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FsPermissionProto) Reset() {
+	*x = FsPermissionProto{}
+	mi := &file_hadoop_hdfs_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FsPermissionProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FsPermissionProto) ProtoMessage() {}
+
+func (x *FsPermissionProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_hdfs_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FsPermissionProto.ProtoReflect.Descriptor instead.
+func (*FsPermissionProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FsPermissionProto) GetPerm() uint32 {
+	if x != nil && x.Perm != nil {
+		return *x.Perm
+	}
+	return 0
+}
+
 type GetBlockLocationsRequestProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
@@ -655,7 +699,7 @@ type GetBlockLocationsRequestProto struct {
 
 func (x *GetBlockLocationsRequestProto) Reset() {
 	*x = GetBlockLocationsRequestProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[7]
+	mi := &file_hadoop_hdfs_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +711,7 @@ func (x *GetBlockLocationsRequestProto) String() string {
 func (*GetBlockLocationsRequestProto) ProtoMessage() {}
 
 func (x *GetBlockLocationsRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[7]
+	mi := &file_hadoop_hdfs_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +724,7 @@ func (x *GetBlockLocationsRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlockLocationsRequestProto.ProtoReflect.Descriptor instead.
 func (*GetBlockLocationsRequestProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{7}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetBlockLocationsRequestProto) GetSrc() string {
@@ -713,7 +757,7 @@ type GetBlockLocationsResponseProto struct {
 
 func (x *GetBlockLocationsResponseProto) Reset() {
 	*x = GetBlockLocationsResponseProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[8]
+	mi := &file_hadoop_hdfs_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +769,7 @@ func (x *GetBlockLocationsResponseProto) String() string {
 func (*GetBlockLocationsResponseProto) ProtoMessage() {}
 
 func (x *GetBlockLocationsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[8]
+	mi := &file_hadoop_hdfs_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +782,7 @@ func (x *GetBlockLocationsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlockLocationsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetBlockLocationsResponseProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{8}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetBlockLocationsResponseProto) GetLocations() *LocatedBlocksProto {
@@ -746,6 +790,231 @@ func (x *GetBlockLocationsResponseProto) GetLocations() *LocatedBlocksProto {
 		return x.Locations
 	}
 	return nil
+}
+
+type CreateRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	Masked        *FsPermissionProto     `protobuf:"bytes,2,req,name=masked" json:"masked,omitempty"`
+	ClientName    *string                `protobuf:"bytes,3,req,name=clientName" json:"clientName,omitempty"`
+	CreateFlag    *uint32                `protobuf:"varint,4,req,name=createFlag" json:"createFlag,omitempty"`
+	CreateParent  *bool                  `protobuf:"varint,5,req,name=createParent" json:"createParent,omitempty"`
+	Replication   *uint32                `protobuf:"varint,6,req,name=replication" json:"replication,omitempty"`
+	BlockSize     *uint64                `protobuf:"varint,7,req,name=blockSize" json:"blockSize,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateRequestProto) Reset() {
+	*x = CreateRequestProto{}
+	mi := &file_hadoop_hdfs_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateRequestProto) ProtoMessage() {}
+
+func (x *CreateRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_hdfs_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateRequestProto.ProtoReflect.Descriptor instead.
+func (*CreateRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CreateRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *CreateRequestProto) GetMasked() *FsPermissionProto {
+	if x != nil {
+		return x.Masked
+	}
+	return nil
+}
+
+func (x *CreateRequestProto) GetClientName() string {
+	if x != nil && x.ClientName != nil {
+		return *x.ClientName
+	}
+	return ""
+}
+
+func (x *CreateRequestProto) GetCreateFlag() uint32 {
+	if x != nil && x.CreateFlag != nil {
+		return *x.CreateFlag
+	}
+	return 0
+}
+
+func (x *CreateRequestProto) GetCreateParent() bool {
+	if x != nil && x.CreateParent != nil {
+		return *x.CreateParent
+	}
+	return false
+}
+
+func (x *CreateRequestProto) GetReplication() uint32 {
+	if x != nil && x.Replication != nil {
+		return *x.Replication
+	}
+	return 0
+}
+
+func (x *CreateRequestProto) GetBlockSize() uint64 {
+	if x != nil && x.BlockSize != nil {
+		return *x.BlockSize
+	}
+	return 0
+}
+
+// What the NameNode says of the file is left unread.
+type CreateResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateResponseProto) Reset() {
+	*x = CreateResponseProto{}
+	mi := &file_hadoop_hdfs_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateResponseProto) ProtoMessage() {}
+
+func (x *CreateResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_hdfs_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateResponseProto.ProtoReflect.Descriptor instead.
+func (*CreateResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{11}
+}
+
+type CompleteRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	ClientName    *string                `protobuf:"bytes,2,req,name=clientName" json:"clientName,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteRequestProto) Reset() {
+	*x = CompleteRequestProto{}
+	mi := &file_hadoop_hdfs_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteRequestProto) ProtoMessage() {}
+
+func (x *CompleteRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_hdfs_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteRequestProto.ProtoReflect.Descriptor instead.
+func (*CompleteRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *CompleteRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *CompleteRequestProto) GetClientName() string {
+	if x != nil && x.ClientName != nil {
+		return *x.ClientName
+	}
+	return ""
+}
+
+type CompleteResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Result        *bool                  `protobuf:"varint,1,req,name=result" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteResponseProto) Reset() {
+	*x = CompleteResponseProto{}
+	mi := &file_hadoop_hdfs_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteResponseProto) ProtoMessage() {}
+
+func (x *CompleteResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_hdfs_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteResponseProto.ProtoReflect.Descriptor instead.
+func (*CompleteResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CompleteResponseProto) GetResult() bool {
+	if x != nil && x.Result != nil {
+		return *x.Result
+	}
+	return false
 }
 
 type GetDataEncryptionKeyRequestProto struct {
@@ -756,7 +1025,7 @@ type GetDataEncryptionKeyRequestProto struct {
 
 func (x *GetDataEncryptionKeyRequestProto) Reset() {
 	*x = GetDataEncryptionKeyRequestProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[9]
+	mi := &file_hadoop_hdfs_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +1037,7 @@ func (x *GetDataEncryptionKeyRequestProto) String() string {
 func (*GetDataEncryptionKeyRequestProto) ProtoMessage() {}
 
 func (x *GetDataEncryptionKeyRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[9]
+	mi := &file_hadoop_hdfs_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +1050,7 @@ func (x *GetDataEncryptionKeyRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDataEncryptionKeyRequestProto.ProtoReflect.Descriptor instead.
 func (*GetDataEncryptionKeyRequestProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{9}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{14}
 }
 
 type GetDataEncryptionKeyResponseProto struct {
@@ -793,7 +1062,7 @@ type GetDataEncryptionKeyResponseProto struct {
 
 func (x *GetDataEncryptionKeyResponseProto) Reset() {
 	*x = GetDataEncryptionKeyResponseProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[10]
+	mi := &file_hadoop_hdfs_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +1074,7 @@ func (x *GetDataEncryptionKeyResponseProto) String() string {
 func (*GetDataEncryptionKeyResponseProto) ProtoMessage() {}
 
 func (x *GetDataEncryptionKeyResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[10]
+	mi := &file_hadoop_hdfs_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +1087,7 @@ func (x *GetDataEncryptionKeyResponseProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GetDataEncryptionKeyResponseProto.ProtoReflect.Descriptor instead.
 func (*GetDataEncryptionKeyResponseProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{10}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetDataEncryptionKeyResponseProto) GetDataEncryptionKey() *DataEncryptionKeyProto {
@@ -840,7 +1109,7 @@ type DataTransferEncryptorMessageProto struct {
 
 func (x *DataTransferEncryptorMessageProto) Reset() {
 	*x = DataTransferEncryptorMessageProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[11]
+	mi := &file_hadoop_hdfs_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +1121,7 @@ func (x *DataTransferEncryptorMessageProto) String() string {
 func (*DataTransferEncryptorMessageProto) ProtoMessage() {}
 
 func (x *DataTransferEncryptorMessageProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[11]
+	mi := &file_hadoop_hdfs_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +1134,7 @@ func (x *DataTransferEncryptorMessageProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use DataTransferEncryptorMessageProto.ProtoReflect.Descriptor instead.
 func (*DataTransferEncryptorMessageProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{11}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DataTransferEncryptorMessageProto) GetStatus() DataTransferEncryptorMessageProto_DataTransferEncryptorStatus {
@@ -906,7 +1175,7 @@ type BaseHeaderProto struct {
 
 func (x *BaseHeaderProto) Reset() {
 	*x = BaseHeaderProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[12]
+	mi := &file_hadoop_hdfs_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1187,7 @@ func (x *BaseHeaderProto) String() string {
 func (*BaseHeaderProto) ProtoMessage() {}
 
 func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[12]
+	mi := &file_hadoop_hdfs_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1200,7 @@ func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BaseHeaderProto.ProtoReflect.Descriptor instead.
 func (*BaseHeaderProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{12}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BaseHeaderProto) GetBlock() *ExtendedBlockProto {
@@ -958,7 +1227,7 @@ type ClientOperationHeaderProto struct {
 
 func (x *ClientOperationHeaderProto) Reset() {
 	*x = ClientOperationHeaderProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[13]
+	mi := &file_hadoop_hdfs_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1239,7 @@ func (x *ClientOperationHeaderProto) String() string {
 func (*ClientOperationHeaderProto) ProtoMessage() {}
 
 func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[13]
+	mi := &file_hadoop_hdfs_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1252,7 @@ func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientOperationHeaderProto.ProtoReflect.Descriptor instead.
 func (*ClientOperationHeaderProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{13}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ClientOperationHeaderProto) GetBaseHeader() *BaseHeaderProto {
@@ -1048,13 +1317,35 @@ const file_hadoop_hdfs_proto_rawDesc = "" +
 	"fileLength\x128\n" +
 	"\x06blocks\x18\x02 \x03(\v2 .heddle.hadoop.LocatedBlockProtoR\x06blocks\x12,\n" +
 	"\x11underConstruction\x18\x03 \x02(\bR\x11underConstruction\x120\n" +
-	"\x13isLastBlockComplete\x18\x05 \x02(\bR\x13isLastBlockComplete\"a\n" +
+	"\x13isLastBlockComplete\x18\x05 \x02(\bR\x13isLastBlockComplete\"'\n" +
+	"\x11FsPermissionProto\x12\x12\n" +
+	"\x04perm\x18\x01 \x02(\rR\x04perm\"a\n" +
 	"\x1dGetBlockLocationsRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x12\x16\n" +
 	"\x06offset\x18\x02 \x02(\x04R\x06offset\x12\x16\n" +
 	"\x06length\x18\x03 \x02(\x04R\x06length\"a\n" +
 	"\x1eGetBlockLocationsResponseProto\x12?\n" +
-	"\tlocations\x18\x01 \x01(\v2!.heddle.hadoop.LocatedBlocksProtoR\tlocations\"\"\n" +
+	"\tlocations\x18\x01 \x01(\v2!.heddle.hadoop.LocatedBlocksProtoR\tlocations\"\x84\x02\n" +
+	"\x12CreateRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x128\n" +
+	"\x06masked\x18\x02 \x02(\v2 .heddle.hadoop.FsPermissionProtoR\x06masked\x12\x1e\n" +
+	"\n" +
+	"clientName\x18\x03 \x02(\tR\n" +
+	"clientName\x12\x1e\n" +
+	"\n" +
+	"createFlag\x18\x04 \x02(\rR\n" +
+	"createFlag\x12\"\n" +
+	"\fcreateParent\x18\x05 \x02(\bR\fcreateParent\x12 \n" +
+	"\vreplication\x18\x06 \x02(\rR\vreplication\x12\x1c\n" +
+	"\tblockSize\x18\a \x02(\x04R\tblockSize\"\x15\n" +
+	"\x13CreateResponseProto\"H\n" +
+	"\x14CompleteRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12\x1e\n" +
+	"\n" +
+	"clientName\x18\x02 \x02(\tR\n" +
+	"clientName\"/\n" +
+	"\x15CompleteResponseProto\x12\x16\n" +
+	"\x06result\x18\x01 \x02(\bR\x06result\"\"\n" +
 	" GetDataEncryptionKeyRequestProto\"x\n" +
 	"!GetDataEncryptionKeyResponseProto\x12S\n" +
 	"\x11dataEncryptionKey\x18\x01 \x01(\v2%.heddle.hadoop.DataEncryptionKeyProtoR\x11dataEncryptionKey\"\xd1\x02\n" +
@@ -1094,7 +1385,7 @@ func file_hadoop_hdfs_proto_rawDescGZIP() []byte {
 }
 
 var file_hadoop_hdfs_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_hadoop_hdfs_proto_goTypes = []any{
 	(CipherSuiteProto)(0), // 0: heddle.hadoop.CipherSuiteProto
 	(DataTransferEncryptorMessageProto_DataTransferEncryptorStatus)(0), // 1: heddle.hadoop.DataTransferEncryptorMessageProto.DataTransferEncryptorStatus
@@ -1105,34 +1396,40 @@ var file_hadoop_hdfs_proto_goTypes = []any{
 	(*DatanodeInfoProto)(nil),                 // 6: heddle.hadoop.DatanodeInfoProto
 	(*LocatedBlockProto)(nil),                 // 7: heddle.hadoop.LocatedBlockProto
 	(*LocatedBlocksProto)(nil),                // 8: heddle.hadoop.LocatedBlocksProto
-	(*GetBlockLocationsRequestProto)(nil),     // 9: heddle.hadoop.GetBlockLocationsRequestProto
-	(*GetBlockLocationsResponseProto)(nil),    // 10: heddle.hadoop.GetBlockLocationsResponseProto
-	(*GetDataEncryptionKeyRequestProto)(nil),  // 11: heddle.hadoop.GetDataEncryptionKeyRequestProto
-	(*GetDataEncryptionKeyResponseProto)(nil), // 12: heddle.hadoop.GetDataEncryptionKeyResponseProto
-	(*DataTransferEncryptorMessageProto)(nil), // 13: heddle.hadoop.DataTransferEncryptorMessageProto
-	(*BaseHeaderProto)(nil),                   // 14: heddle.hadoop.BaseHeaderProto
-	(*ClientOperationHeaderProto)(nil),        // 15: heddle.hadoop.ClientOperationHeaderProto
-	(*TokenProto)(nil),                        // 16: heddle.hadoop.TokenProto
+	(*FsPermissionProto)(nil),                 // 9: heddle.hadoop.FsPermissionProto
+	(*GetBlockLocationsRequestProto)(nil),     // 10: heddle.hadoop.GetBlockLocationsRequestProto
+	(*GetBlockLocationsResponseProto)(nil),    // 11: heddle.hadoop.GetBlockLocationsResponseProto
+	(*CreateRequestProto)(nil),                // 12: heddle.hadoop.CreateRequestProto
+	(*CreateResponseProto)(nil),               // 13: heddle.hadoop.CreateResponseProto
+	(*CompleteRequestProto)(nil),              // 14: heddle.hadoop.CompleteRequestProto
+	(*CompleteResponseProto)(nil),             // 15: heddle.hadoop.CompleteResponseProto
+	(*GetDataEncryptionKeyRequestProto)(nil),  // 16: heddle.hadoop.GetDataEncryptionKeyRequestProto
+	(*GetDataEncryptionKeyResponseProto)(nil), // 17: heddle.hadoop.GetDataEncryptionKeyResponseProto
+	(*DataTransferEncryptorMessageProto)(nil), // 18: heddle.hadoop.DataTransferEncryptorMessageProto
+	(*BaseHeaderProto)(nil),                   // 19: heddle.hadoop.BaseHeaderProto
+	(*ClientOperationHeaderProto)(nil),        // 20: heddle.hadoop.ClientOperationHeaderProto
+	(*TokenProto)(nil),                        // 21: heddle.hadoop.TokenProto
 }
 var file_hadoop_hdfs_proto_depIdxs = []int32{
 	0,  // 0: heddle.hadoop.CipherOptionProto.suite:type_name -> heddle.hadoop.CipherSuiteProto
 	5,  // 1: heddle.hadoop.DatanodeInfoProto.id:type_name -> heddle.hadoop.DatanodeIDProto
 	2,  // 2: heddle.hadoop.LocatedBlockProto.b:type_name -> heddle.hadoop.ExtendedBlockProto
 	6,  // 3: heddle.hadoop.LocatedBlockProto.locs:type_name -> heddle.hadoop.DatanodeInfoProto
-	16, // 4: heddle.hadoop.LocatedBlockProto.blockToken:type_name -> heddle.hadoop.TokenProto
+	21, // 4: heddle.hadoop.LocatedBlockProto.blockToken:type_name -> heddle.hadoop.TokenProto
 	7,  // 5: heddle.hadoop.LocatedBlocksProto.blocks:type_name -> heddle.hadoop.LocatedBlockProto
 	8,  // 6: heddle.hadoop.GetBlockLocationsResponseProto.locations:type_name -> heddle.hadoop.LocatedBlocksProto
-	3,  // 7: heddle.hadoop.GetDataEncryptionKeyResponseProto.dataEncryptionKey:type_name -> heddle.hadoop.DataEncryptionKeyProto
-	1,  // 8: heddle.hadoop.DataTransferEncryptorMessageProto.status:type_name -> heddle.hadoop.DataTransferEncryptorMessageProto.DataTransferEncryptorStatus
-	4,  // 9: heddle.hadoop.DataTransferEncryptorMessageProto.cipherOption:type_name -> heddle.hadoop.CipherOptionProto
-	2,  // 10: heddle.hadoop.BaseHeaderProto.block:type_name -> heddle.hadoop.ExtendedBlockProto
-	16, // 11: heddle.hadoop.BaseHeaderProto.token:type_name -> heddle.hadoop.TokenProto
-	14, // 12: heddle.hadoop.ClientOperationHeaderProto.baseHeader:type_name -> heddle.hadoop.BaseHeaderProto
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	9,  // 7: heddle.hadoop.CreateRequestProto.masked:type_name -> heddle.hadoop.FsPermissionProto
+	3,  // 8: heddle.hadoop.GetDataEncryptionKeyResponseProto.dataEncryptionKey:type_name -> heddle.hadoop.DataEncryptionKeyProto
+	1,  // 9: heddle.hadoop.DataTransferEncryptorMessageProto.status:type_name -> heddle.hadoop.DataTransferEncryptorMessageProto.DataTransferEncryptorStatus
+	4,  // 10: heddle.hadoop.DataTransferEncryptorMessageProto.cipherOption:type_name -> heddle.hadoop.CipherOptionProto
+	2,  // 11: heddle.hadoop.BaseHeaderProto.block:type_name -> heddle.hadoop.ExtendedBlockProto
+	21, // 12: heddle.hadoop.BaseHeaderProto.token:type_name -> heddle.hadoop.TokenProto
+	19, // 13: heddle.hadoop.ClientOperationHeaderProto.baseHeader:type_name -> heddle.hadoop.BaseHeaderProto
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_hadoop_hdfs_proto_init() }
@@ -1147,7 +1444,7 @@ func file_hadoop_hdfs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hadoop_hdfs_proto_rawDesc), len(file_hadoop_hdfs_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   14,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

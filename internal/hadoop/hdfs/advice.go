@@ -33,6 +33,9 @@ var errEncoded = errors.New("this version can neither read nor write such files"
 
 // TroubleOf judges an error of this package.
 func TroubleOf(err error) Trouble {
+	if p, ok := errors.AsType[*placeError](err); ok {
+		return p.kind
+	}
 	class, text := classOf(err), ""
 	if err != nil {
 		text = err.Error() + " " + said(err)
@@ -113,7 +116,7 @@ func Advice(err error, user string) string {
 	case NoSpace:
 		return "no DataNode took the block: none is alive or reachable from here, or their disks are full (hdfs dfsadmin -report)"
 	case Encoded:
-		return "use a path outside of the encryption zone or with plain replication (hdfs ec -setPolicy -replicate -path …)"
+		return "use a path outside of the encryption zone, whose files are replicated (hdfs ec -getPolicy -path …, hdfs crypto -listZones)"
 	case Unreachable:
 		return "check fs.defaultFS and the NameNode's address in Hadoop's configuration, that it runs, and that its ports and those of the DataNodes can be reached from here"
 	}

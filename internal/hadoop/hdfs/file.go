@@ -195,14 +195,16 @@ func (f *FS) create(c *hdfs.Client, name string, perm fs.FileMode) (*hdfs.FileWr
 	if err != nil {
 		return nil, err
 	}
-	if st, ok := dir.(*hdfs.FileInfo); ok {
-		if err := readable(st, path.Dir(name)); err != nil {
-			return nil, err
-		}
+	encrypted, coded := kindOf(dir)
+	if encrypted {
+		return nil, fmt.Errorf("%s is in an encryption zone: %w", path.Dir(name), errEncoded)
 	}
 	def, err := c.ServerDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if coded != "" {
+		return f.createReplicated(c, name, def.Replication, def.BlockSize, perm)
 	}
 	return c.CreateFile(name, def.Replication, def.BlockSize, perm)
 }

@@ -185,6 +185,9 @@ func (t *tunnel) answer(body []byte) error {
 		if err != nil {
 			return err
 		}
+		if r.id < 0 && r.header.GetStatus() != pb.RpcResponseHeaderProto_SUCCESS {
+			return remoteError(t.cfg.Addr, "", r.header) // it is the connection that is refused, which the client would not understand
+		}
 		t.mu.Lock()
 		method := t.methods[r.id]
 		delete(t.methods, r.id)

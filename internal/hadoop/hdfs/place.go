@@ -1,0 +1,139 @@
+package hdfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/colinmarc/hdfs/v2"
+
+	pb "github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
+)
+
+// Place is where files are to be written, and what is special about that.
+type Place struct {
+	Dir       string // the folder, or the nearest above it that is there
+	Encrypted bool   // it is in an encryption zone
+	Coded     string // the policy of erasure coding that new files get; "": they are replicated
+	// Block is what HDFS wants to be free for each file that is being written, however short it becomes: a block, times the replicas.
+	Block  int64
+	Quotas []FolderQuota // of the folder and those above it, from the nearest on
+}
+
+// FolderQuota is a folder's.
+type FolderQuota struct {
+	Dir string
+	QuotaUsage
+}
+
+// quotaPatience bounds the questions for quotas: a folder without one makes the NameNode count all that is in it.
+const quotaPatience = 5 * time.Second
+
+// Place looks at where files are to be written. Quotas are told as far as we may see them, and the NameNode is quick to say.
+func (f *FS) Place(ctx context.Context, dir string) (Place, error) {
+	dir = path.Clean(dir)
+	var p Place
+	err := f.do("look at "+dir, func(c *hdfs.Client) error {
+		for p.Dir = dir; ; p.Dir = path.Dir(p.Dir) {
+			st, err := c.Stat(p.Dir)
+			if errors.Is(err, fs.ErrNotExist) && p.Dir != "/" {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			p.Encrypted, p.Coded = kindOf(st)
+			break
+		}
+		def, err := c.ServerDefaults()
+		if err == nil {
+			p.Block = int64(def.Replication) * def.BlockSize
+		}
+		return err
+	})
+	if err != nil {
+		return p, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, quotaPatience)
+	defer cancel()
+	for at := p.Dir; strings.Count(at, "/") > 1; at = path.Dir(at) { // what is right below the root is everybody's, and large
+		q, err := f.Quota(ctx, at)
+		if err != nil {
+			break
+		}
+		if q.NamesQuota > 0 || q.SpaceQuota > 0 {
+			p.Quotas = append(p.Quotas, FolderQuota{at, q})
+		}
+	}
+	return p, nil
+}
+
+// kindOf tells how a file or folder is kept, which new files in it take over.
+func kindOf(st fs.FileInfo) (encrypted bool, coded string) {
+	h, ok := st.(*hdfs.FileInfo)
+	if !ok {
+		return false, ""
+	}
+	raw, ok := h.Sys().(*hdfs.FileStatus)
+	if !ok {
+		return false, ""
+	}
+	// Of folders, the NameNode says it by a flag, and by a bit among the permissions before there were flags.
+	const flag, bit = 2, 1 << 13
+	encrypted = raw.GetFileEncryptionInfo() != nil || raw.GetFlags()&flag != 0 || raw.GetPermission().GetPerm()&bit != 0
+	return encrypted, raw.GetEcPolicy().GetName()
+}
+
+// placeError is a place that cannot be written to.
+type placeError struct {
+	kind Trouble
+	text string
+}
+
+func (e *placeError) Error() string { return e.text }
+
+// Takes reports why a number of files of so many bytes in all, replicas not counted, cannot be written there; nil: nothing is known against it.
+func (p Place) Takes(files int, size int64) error {
+	if p.Encrypted {
+		return &placeError{Encoded, fmt.Sprintf("%s is in an encryption zone of HDFS, whose files this version cannot write", p.Dir)}
+	}
+	for _, q := range p.Quotas {
+		if left := q.NamesQuota - q.Names; q.NamesQuota > 0 && left < int64(files) {
+			return &placeError{Quota, fmt.Sprintf("the quota of %s in HDFS is %d files and folders, of which %d are left, and %d are needed", q.Dir, q.NamesQuota, max(0, left), files)}
+		}
+		if left := q.SpaceQuota - q.Space; q.SpaceQuota > 0 && left < max(size, p.Block) {
+			return &placeError{Quota, fmt.Sprintf("the quota of %s in HDFS is %d bytes with all replicas, of which %d are left, and %d must be free: HDFS counts a whole block for each replica of a file that is being written",
+				q.Dir, q.SpaceQuota, max(0, left), max(size, p.Block))}
+		}
+	}
+	return nil
+}
+
+// createReplicated makes a file in a folder whose new files would be erasure-coded, replicated all the same, for the library to go on with: it cannot ask for that.
+func (f *FS) createReplicated(c *hdfs.Client, name string, replication int, block int64, perm fs.FileMode) (*hdfs.FileWriter, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), f.cfg.Timeout)
+	defer cancel()
+	const create, replicate = 1, 0x80
+	bits, flags, parents, copies, size, client := uint32(perm), uint32(create|replicate), false, uint32(replication), uint64(block), "heddle"
+	made := &pb.CreateResponseProto{}
+	err := f.rpc.Call(ctx, "create", &pb.CreateRequestProto{Src: &name, Masked: &pb.FsPermissionProto{Perm: &bits}, ClientName: &client, CreateFlag: &flags, CreateParent: &parents, Replication: &copies, BlockSize: &size}, made)
+	if err == nil {
+		done := &pb.CompleteResponseProto{}
+		err = f.rpc.Call(ctx, "complete", &pb.CompleteRequestProto{Src: &name, ClientName: &client}, done)
+		if err == nil && !done.GetResult() {
+			err = errors.New("the NameNode does not call the empty file complete")
+		}
+	}
+	if hrpc.ClassOf(err) == "org.apache.hadoop.fs.FileAlreadyExistsException" {
+		return nil, fs.ErrExist
+	}
+	if err != nil {
+		return nil, known(err)
+	}
+	return c.Append(name)
+}
