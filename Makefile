@@ -8,7 +8,7 @@ TRIM    ?= -trimpath
 
 ARCH    ?= $(shell $(GO) env GOARCH)
 
-.PHONY: help build dist demo test unit lint bench bench-peers bench-yarn bench-kerberos sim machine itest itest-kafka itest-kafka-long itest-yarn itest-yarn-long itest-kerberos itest-kerberos-long itest-net itest-web itest-jaeger needs generate fuzz clean
+.PHONY: help build dist demo test unit lint bench bench-peers bench-tracing bench-yarn bench-kerberos sim machine itest itest-kafka itest-kafka-long itest-yarn itest-yarn-long itest-kerberos itest-kerberos-long itest-net itest-web itest-jaeger needs generate fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -56,6 +56,9 @@ bench-kerberos: ## RPC and HDFS at privacy beside Hadoop's own client, and a sec
 
 bench-kafka: ## reading and writing Kafka beside other clients and Flink, in turns, on a real broker: every goal (JDK 17, Maven, ten minutes); ARGS="--rounds 1" for less
 	$(STATIC) $(GO) run ./bench/kafka --goals $(ARGS)
+
+bench-tracing: ## what following records costs, beside the same source without it; ROUNDS=5 for less
+	@bench/tracing.sh
 
 sim: ## the master's control plane in simulation: scripts, and SEEDS=n random clusters full of faults
 	$(GO) test -count=1 ./appmaster/slotmgr ./appmaster/slotpool ./appmaster/sched -rapid.checks=$(SEEDS)

@@ -25,6 +25,7 @@ group demo ./bin/heddle demo --duration 8s
 group machine make --no-print-directory machine
 group itest-net make --no-print-directory itest-net
 group itest-web make --no-print-directory itest-web
+group itest-jaeger make --no-print-directory itest-jaeger
 group itest-kafka make --no-print-directory itest-kafka
 group itest-yarn make --no-print-directory itest-yarn
 group itest-kerberos make --no-print-directory itest-kerberos

@@ -1,4 +1,4 @@
-// Command job is what the tests with Jaeger run: made-up records go from one agent to the other, and through a function that may be slow.
+// Command job is what the tests with Jaeger run: made-up records go from one agent to the other, through a function that may be slow, and on.
 package main
 
 import (
@@ -14,7 +14,8 @@ func main() {
 	heddle.DeclareOption(heddle.Option{Name: "itest.pause", Type: heddle.DurationOption, Default: "0", Doc: "How long each record is worked on."})
 	job := heddle.NewJob("traced")
 	words := heddle.FromSource(job, heddle.Generate(-1, func(i int64) string { return fmt.Sprintf("word-%d", i) }).Rate(2000))
-	heddle.ToSink(heddle.Apply(words.Rebalance(), func() heddle.Func[string, string] { return &work{} }), heddle.Discard[string]())
+	worked := heddle.Apply(words.Rebalance(), func() heddle.Func[string, string] { return &work{} })
+	heddle.ToSink(worked.Rebalance(), heddle.Discard[string]())
 	run.Main(job)
 }
 
