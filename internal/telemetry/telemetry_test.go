@@ -259,3 +259,27 @@ func TestLatency(t *testing.T) {
 		t.Errorf("the sum of both has %d values, want 10", b.Count())
 	}
 }
+
+func TestCheckpoint(t *testing.T) {
+	c := otlptest.Start(t)
+	p := provider(t, Config{Settings: Settings{Endpoint: c.URL, Protocol: HTTP, Traces: true}, Service: "job"})
+	at := time.Unix(100, 0)
+	cp := p.Checkpoint("checkpoint", at, A("heddle.checkpoint", 7))
+	cp.Step(StepTrigger, at.Add(time.Second), at.Add(time.Second))
+	p.Step(cp.Context(), StepAlignment, at.Add(3*time.Second), at.Add(2*time.Second), A("heddle.subtask", 1)) // by clocks that differ: no span is negative
+	cp.End(at.Add(5*time.Second), "the job was cancelled")
+	if err := closeNow(t, p, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	spans := c.Spans()
+	if len(spans) != 3 || spans[0].Name != "checkpoint" || spans[0].Status.GetMessage() == "" || spans[0].Attrs["heddle.checkpoint"] != "7" {
+		t.Fatalf("the spans are %v", spans)
+	}
+	for _, s := range spans[1:] {
+		if string(s.ParentSpanId) != string(spans[0].SpanId) || s.EndTimeUnixNano < s.StartTimeUnixNano {
+			t.Errorf("the span %v is not below the checkpoint, or ends early", s.Span)
+		}
+	}
+	var none *Provider
+	none.Checkpoint("restart", at).Step(StepRestore, at, at)
+}
