@@ -77,6 +77,9 @@ func (sub *submission) submit(ctx, firm context.Context) error {
 	if err := sub.places(ctx); err != nil {
 		return err
 	}
+	if err := sub.probe(ctx); err != nil {
+		return err
+	}
 	sub.id = app.ID
 	sub.times.mark("cluster asked")
 	if err := sub.send(ctx, firm, app, p); err != nil {

@@ -81,6 +81,19 @@ func (f *FileSystem) at(uri string) (c *hdfs.FS, prefix, name string, err error)
 	return c, prefix, name, f.advise(err)
 }
 
+// Close closes the connections that were made. It may be used again.
+func (f *FileSystem) Close() {
+	f.mu.Lock()
+	open := f.open
+	f.open = map[string]*cluster{}
+	f.mu.Unlock()
+	for _, one := range open {
+		if c, err := one.connect(); err == nil {
+			_ = c.Close()
+		}
+	}
+}
+
 func (f *FileSystem) connect(authority string) (*hdfs.FS, error) {
 	where, err := f.conf.DefaultFS()
 	if authority != "" {
