@@ -45,6 +45,7 @@ type Option struct {
 	Min     string   // least value of an Int, Duration or Bytes, "" for none
 	Max     string   // greatest value, "" for none
 	Secret  bool     // masked when shown, refused on the command line, never in conf.yaml
+	File    bool     // names a file of this host, which goes along to processes on other hosts
 	Also    string   // another program's environment variable that sets the option where nothing else does, "" for none
 	Any     bool     // a family: the last word of Name, in capitals, stands for the name of any environment variable
 	Common  bool     // shown among the flags of `heddle run --help`

@@ -61,7 +61,7 @@ func (s *session) joinApplication(ctx context.Context, addr, file string) error 
 	}
 	app := &application{conf: c, log: s.logger(c), job: s.job}
 	if text, ok := sec.Files[jobFile]; ok {
-		app.job, err = parseJob(cmp.Or(string(sec.Files[nameFile]), filepath.Base(file)+":"+jobFile), text, c, nil)
+		app.job, err = parseJob(cmp.Or(string(sec.Files[nameFile]), filepath.Base(file)+":"+jobFile), text, c)
 	} else if s.job == nil {
 		err = precondition(fmt.Errorf("the job of %s is a program of its own", sec.App), "run that program's agent verb in place of heddle's")
 	}
@@ -78,7 +78,7 @@ func (s *session) joinedConfig(file string, sec ctl.AgentSecrets) (*conf.Config,
 	if err != nil {
 		return nil, err
 	}
-	c, err := conf.Restore(own.Registry(), file+":"+confFile, sec.Files[confFile], sec.Options)
+	c, err := restoreConf(own.Registry(), filepath.Dir(file), file+":"+confFile, sec.Files[confFile], sec.Options)
 	if err != nil {
 		return nil, precondition(err)
 	}

@@ -168,7 +168,11 @@ func (a appDir) alive() bool {
 
 // write stores what the roles need: configuration, secrets and the job file, if there is one.
 func (a appDir) write(c *conf.Config, fingerprint string, job *jobText) (secrets, error) {
-	sec := secrets{Token: rand.Text(), Options: c.Secrets(), Job: fingerprint}
+	options, _, err := settings(c, c.Text("target") == "standalone")
+	if err != nil {
+		return secrets{}, precondition(err)
+	}
+	sec := secrets{Token: rand.Text(), Options: options, Job: fingerprint}
 	if c.Int("appmaster.attempts") > 1 {
 		keys, err := appmaster.NewKeys(a.id)
 		if err == nil {
@@ -212,7 +216,7 @@ func (a appDir) readJSON(name string, v any) error {
 
 // dropSecrets removes what lets people and agents in, when the application has ended.
 func (a appDir) dropSecrets() {
-	for _, pattern := range []string{secretFile, "agents/*/" + ctl.SecretsFile, standalone.Dir + "/*"} {
+	for _, pattern := range []string{secretFile, "agents/*/" + ctl.SecretsFile, standalone.Dir + "/*", optionFilesDir + "/*"} {
 		files, err := fs.Glob(os.DirFS(a.path), pattern)
 		if err != nil {
 			continue // what can't be looked into holds nothing for this user
@@ -237,7 +241,7 @@ func (a appDir) restoreConfig() (*conf.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the application's secrets: %w", err)
 	}
-	return conf.Restore(r, a.file(confFile), data, sec.Options)
+	return restoreConf(r, a.path, a.file(confFile), data, sec.Options)
 }
 
 // listApps returns the applications in stateDir, newest first.

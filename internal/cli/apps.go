@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/appmaster/plane"
 	"github.com/spf13/cobra"
 )
 
@@ -172,6 +173,9 @@ func (s *session) printStatus(st appState) error {
 	if st.Waiting != "" {
 		fmt.Fprintf(&b, "waiting: %s\n", printable(st.Waiting))
 	}
+	if st.Snapshot != nil {
+		alignmentLines(&b, st.Snapshot)
+	}
 	if st.Cause != nil {
 		fmt.Fprintf(&b, "cause: %s\n", printable(st.Cause.Message))
 	}
@@ -184,6 +188,18 @@ func (s *session) printStatus(st appState) error {
 		return err
 	}
 	return s.printSnapshot(st.Snapshot)
+}
+
+// alignmentLines tells where sources stand that wait for each other.
+func alignmentLines(b *strings.Builder, snap *appmaster.Snapshot) {
+	for _, g := range snap.Alignment {
+		fmt.Fprintf(b, "alignment group %s: ", printable(g.Group))
+		if g.Mark == nil {
+			b.WriteString("there is nobody to wait for\n")
+			continue
+		}
+		fmt.Fprintf(b, "%s, the slowest is %s; %s too far ahead and waiting\n", time.UnixMilli(*g.Mark).UTC().Format(time.RFC3339), printable(g.Slowest), plane.Count(g.Waiting, "split"))
+	}
 }
 
 // printSnapshot prints the tables of vertices and agents.

@@ -60,7 +60,7 @@ func (s *session) demo(ctx context.Context, rate int, duration time.Duration) er
 	if err := demoConfig(c, d.Broker()); err != nil {
 		return err
 	}
-	job, err := parseJob("demo.yaml", demo.Job, c, nil)
+	job, err := parseJob("demo.yaml", demo.Job, c)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/conf"
@@ -45,13 +46,20 @@ func (s *session) loadJob(args []string, c *conf.Config) (*heddle.Job, *jobText,
 	if err != nil {
 		return nil, nil, usage(fmt.Errorf("cannot read the job: %w", err))
 	}
-	job, err := parseJob(name, data, c, func(text string) { fmt.Fprintln(s.env.Stderr, "heddle: warning: "+printable(text)) })
-	return job, &jobText{name, data}, err
+	files := &jobFiles{dir: filepath.Dir(args[0]), read: map[string][]byte{}}
+	job, err := readJob(name, data, c, files.file, func(text string) { fmt.Fprintln(s.env.Stderr, "heddle: warning: "+printable(text)) })
+	return job, &jobText{name, files.attach(data)}, err
 }
 
-// parseJob makes a job of a job file's text. warn, if not nil, is told what has no effect.
-func parseJob(name string, data []byte, c *conf.Config, warn func(string)) (*heddle.Job, error) {
-	job, err := jobspec.Load(name, data, jobspec.Options{Timezone: c.Text("timezone"), MaxParallelism: c.Int("max-parallelism"), Warn: warn})
+// parseJob makes a job of a job file's text, with which the files came along that it names.
+func parseJob(name string, data []byte, c *conf.Config) (*heddle.Job, error) {
+	text, file := attached(data)
+	return readJob(name, text, c, file, nil)
+}
+
+// readJob makes a job of a job file's text. file reads the files that it names; warn, if not nil, is told what has no effect.
+func readJob(name string, data []byte, c *conf.Config, file func(string) ([]byte, error), warn func(string)) (*heddle.Job, error) {
+	job, err := jobspec.Load(name, data, jobspec.Options{Timezone: c.Text("timezone"), MaxParallelism: c.Int("max-parallelism"), ReadFile: file, Warn: warn})
 	if err != nil {
 		return nil, usage(err)
 	}

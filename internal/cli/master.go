@@ -114,7 +114,7 @@ func (app *application) masterConfig(plan *jobgraph.Graph, driver appmaster.Driv
 		HeartbeatInterval: c.Duration("agent.heartbeat-interval"),
 		DiscoveryBudget:   c.Duration("kafka.unavailable-timeout"),
 		Option:            c.Option,
-		Secrets:           c.Secrets(),
+		Secrets:           agentSecrets(c, app.sec),
 	}
 }
 

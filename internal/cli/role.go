@@ -104,7 +104,7 @@ func (s *session) roleJob(dir appDir, c *conf.Config) (*heddle.Job, error) {
 		if err != nil {
 			name = []byte(jobFile)
 		}
-		return parseJob(string(name), data, c, nil)
+		return parseJob(string(name), data, c)
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("cannot read the job: %w", err)
 	case s.job == nil:

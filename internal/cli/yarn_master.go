@@ -134,7 +134,7 @@ func restore(dir appDir, sec secrets) (*conf.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the application's configuration: %w", err)
 	}
-	return conf.Restore(r, dir.file(confFile), data, sec.Options)
+	return restoreConf(r, ".", dir.file(confFile), data, sec.Options)
 }
 
 // run runs the application and tells YARN how it went, unless YARN ended this attempt or the container was told to go: then another attempt may follow.
@@ -384,7 +384,7 @@ func (s *session) runYARNAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := conf.Restore(r, confFile, sec.Files[confFile], sec.Options)
+	c, err := restoreConf(r, ".", confFile, sec.Files[confFile], sec.Options)
 	if err != nil {
 		return err
 	}
@@ -407,7 +407,7 @@ func (s *session) runYARNAgent(ctx context.Context) error {
 		if name == "" {
 			name = filepath.Base(jobFile)
 		}
-		if app.job, err = parseJob(name, text, c, nil); err != nil {
+		if app.job, err = parseJob(name, text, c); err != nil {
 			return err
 		}
 	} else if s.job == nil {
