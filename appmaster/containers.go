@@ -55,6 +55,7 @@ type Process struct {
 // How much of the past a snapshot shows.
 const (
 	mostEnded    = 100 // containers that have ended
+	mostWords    = 20  // of those, that are shown with their last log lines
 	mostStates   = 50
 	mostFailures = 20
 )
@@ -108,7 +109,11 @@ func (m *master) containerViews(there []Agent) []Container {
 	if n < 0 {
 		return all
 	}
-	return append(all[:n:n], last(all[n:], mostEnded)...)
+	ended := last(all[n:], mostEnded)
+	for i := range ended[:max(0, len(ended)-mostWords)] {
+		ended[i].Exit.LastLogs = nil
+	}
+	return append(all[:n:n], ended...)
 }
 
 func containerView(id cluster.AgentID, a *agentRecord, state string) Container {

@@ -214,7 +214,7 @@ func (s *session) printSnapshot(snap *appmaster.Snapshot) error {
 	for _, a := range snap.Agents {
 		rows = append(rows, []string{a.ID, a.State, slotsUsed(a), fmt.Sprintf("%d MiB", a.RSS>>20), a.Exchange})
 	}
-	return errors.Join(err, s.out.table([]string{"AGENT", "STATE", "SLOTS", "MEMORY", "EXCHANGE"}, rows))
+	return errors.Join(err, s.out.table([]string{"AGENT", "STATE", "SLOTS", "MEMORY", "EXCHANGE"}, rows), s.out.table(containerHead, failedContainers(snap)))
 }
 
 // slotsUsed is how many of an agent's slots a job holds, of how many.

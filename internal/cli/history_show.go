@@ -49,7 +49,7 @@ func (s *session) showReport(r *history.Report, seen *yarnclient.App, asJSON, al
 	return errors.Join(s.titled("Failures", []string{"TIME", "KIND", "WHERE", "WHAT"}, failureRows(snap)),
 		s.titled("Vertices", []string{"VERTEX", "TASKS", "STATE", "IN", "OUT", "BUSY", "BLOCKED", "BEHIND"}, vertexRows(r)),
 		s.titled("Sources", []string{"SOURCE", "SPLIT", "READER", "POSITION", "TO READ", "RECORDS"}, reportSplitRows(snap)),
-		s.titled("Containers", []string{"CONTAINER", "AGENT", "HOST", "GRANTED", "RAN", "STATUS", "END"}, containerRows(snap)),
+		s.titled("Containers", containerHead, containerRows(snap)),
 		s.titled("Course", []string{"TIME", "JOB"}, courseRows(snap)),
 		s.titled("Configuration", []string{"OPTION", "VALUE", "FROM"}, optionRows(r, all)))
 }
@@ -128,6 +128,24 @@ func reportSplitRows(snap *appmaster.Snapshot) (rows [][]string) {
 		}
 	}
 	return rows
+}
+
+// containerHead is the head of tables of containers.
+var containerHead = []string{"CONTAINER", "AGENT", "HOST", "GRANTED", "RAN", "STATUS", "END"}
+
+// mostFailed is how many containers that failed a status shows.
+const mostFailed = 5
+
+// failedContainers show the latest containers that ended by their own fault.
+func failedContainers(snap *appmaster.Snapshot) [][]string {
+	failed := &appmaster.Snapshot{Time: snap.Time}
+	for _, c := range snap.Held {
+		if c.Exit != nil && c.Exit.Failed {
+			failed.Held = append(failed.Held, c)
+		}
+	}
+	failed.Held = failed.Held[max(0, len(failed.Held)-mostFailed):]
+	return containerRows(failed)
 }
 
 // containerRows show containers with how they ended.

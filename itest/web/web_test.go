@@ -60,6 +60,9 @@ func TestDemo(t *testing.T) {
 		{"slots", "tasks in slots", `document.querySelectorAll(".slots .task").length > 3`},
 		{"sources", "splits with positions", `document.querySelectorAll("main tbody tr").length > 3`},
 		{"agents", "two agents", `document.querySelectorAll("main .pill.alive").length === 2`},
+		{"containers", "two containers with their times", `document.querySelectorAll("main table")[0]?.querySelectorAll(".pill.alive").length === 2`},
+		{"agent/agent-1", "its tasks and the profiles of its process", `document.querySelectorAll("main tbody a").length > 1 && document.querySelectorAll("button[data-do=profile]").length === 4`},
+		{"agent/appmaster", "the ApplicationMaster's figures", `document.querySelectorAll("main .fact").length >= 5`},
 		{"latency", "where the time goes", `document.querySelectorAll("main .stack i").length >= 5`},
 		{"logs", "the log of the ApplicationMaster", `document.querySelector("pre.log")?.textContent.includes("level=")`},
 		{"configuration", "origins", `document.querySelector("main table")?.innerText.includes("heddle demo")`},
@@ -68,12 +71,75 @@ func TestDemo(t *testing.T) {
 		p.await(c.shows, c.script)
 		for _, theme := range []string{"light", "dark"} {
 			p.theme(theme)
-			p.picture(strings.Split(c.page, "/")[0] + "-" + theme)
+			p.picture(pictureOf(c.page) + "-" + theme)
 		}
 		if wide := eval[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
 			t.Errorf("the page %s is %d pixels wider than the window", c.page, wide)
 		}
+		accessible(p, c.page)
 	}
+	profileOf(p, "agent-1")
+	p.clean()
+}
+
+// pictureOf is the name of a page's picture.
+func pictureOf(page string) string {
+	name, of, _ := strings.Cut(page, "/")
+	if of == "appmaster" {
+		return name + "-" + of
+	}
+	return name
+}
+
+// profileOf has the stacks of an agent taken by the button on its page, and looks at what comes.
+func profileOf(p *page, agent string) {
+	p.t.Helper()
+	p.script(`location.hash = "#/agent/` + agent + `"`)
+	p.await("the button", `document.querySelector("button[data-kind=stacks]:not([disabled])")`)
+	p.script(`document.querySelector("button[data-kind=stacks]").click()`)
+	p.await("a profile to load down", `document.querySelector("main a[download]")`)
+	p.picture("profile")
+	p.script(`fetch(document.querySelector("main a[download]").getAttribute("href")).then((r) => r.text()).then((t) => (window.stacks = t))`)
+	p.await("the stacks of an agent", `window.stacks?.includes("goroutine ") && stacks.includes("agent.Run(…)")`)
+	p.theme("light")
+}
+
+// accessible: what can be used has a name for those who hear the page, figures that are drawn are told, and there is one main heading.
+func accessible(p *page, name string) {
+	p.t.Helper()
+	mute := eval[string](p, `[...document.querySelectorAll("a[href], button, input, [role=img], img, table, [tabindex='0']")].filter((e) =>
+		!(e.getAttribute("aria-label") || e.getAttribute("alt") || e.textContent.trim() || e.labels?.length)).map((e) => e.outerHTML.slice(0, 120)).join("\n")`)
+	if mute != "" {
+		p.t.Errorf("on the page %s these have no name:\n%s", name, mute)
+	}
+	if n := eval[int](p, `document.querySelectorAll("h1").length`); n != 1 {
+		p.t.Errorf("the page %s has %d main headings", name, n)
+	}
+	if bad := eval[string](p, `[...document.querySelectorAll("main table")].filter((t) => !t.caption?.textContent || [...t.tHead.querySelectorAll("th")].some((c) => c.scope !== "col")).map((t) => t.outerHTML.slice(0, 120)).join("\n")`); bad != "" {
+		p.t.Errorf("on the page %s these tables lack a caption or heads:\n%s", name, bad)
+	}
+}
+
+// TestKeyboard: everything can be reached and done without a mouse.
+func TestKeyboard(t *testing.T) {
+	testbed.Group(t, "web")
+	p := open(t, serve(t, &fake{snapshot: big()}), 1400, 900)
+	p.await("the graph", `document.querySelectorAll(".graph .vertex").length === 5`)
+	p.do(chromedp.KeyEvent("4"))
+	p.await("the fourth page", `location.hash === "#/containers" && document.querySelector("nav [aria-current=page]").textContent === "Containers"`)
+	p.await("the focus on what is new", `document.activeElement.id === "main"`)
+	p.do(chromedp.KeyEvent("1"))
+	p.await("the first page", `document.querySelector(".graph .vertex")`)
+	p.script(`document.querySelector(".graph .vertex").focus()`)
+	p.await("the focus to be seen", `getComputedStyle(document.activeElement.querySelector("rect")).strokeWidth !== "0px"`)
+	p.do(chromedp.KeyEvent("\r"))
+	p.await("the vertex", `location.hash.startsWith("#/vertex/")`)
+	p.script(`document.querySelector("button.sort[data-sort=n]").focus()`)
+	p.do(chromedp.KeyEvent("\r"))
+	p.await("the table in order", `document.querySelector("th[aria-sort=descending]")`)
+	p.await("the focus where it was", `document.activeElement.dataset.sort === "n"`)
+	p.do(chromedp.KeyEvent("t"))
+	p.await("the other theme", `document.documentElement.dataset.theme`)
 	p.clean()
 }
 
@@ -100,7 +166,7 @@ func serve(t *testing.T, f *fake) string {
 		t.Fatal(err)
 	}
 	s, err := web.New(web.Config{Listener: l, Token: "token",
-		Options: func() []web.Option { return []web.Option{{Name: "trace.ui-url", Value: "http://jaeger.example/"}} }})
+		Options: func() []web.Option { return []web.Option{{Name: "trace.ui-url", Value: "http://jaeger.example/trace/{trace}"}} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +206,16 @@ func big() func() *appmaster.Snapshot {
 				agent.Slots = append(agent.Slots, slot)
 			}
 			s.Agents = append(s.Agents, agent)
+			s.Held = append(s.Held, appmaster.Container{ID: agent.Container, Agent: agent.ID, Host: agent.Host, State: "alive", Asked: start, Granted: start.Add(time.Second), Joined: start.Add(2 * time.Second)})
 		}
+		for a := range 100 {
+			status := []int{-104, 137, 0, -102}[a%4]
+			s.Held = append(s.Held, appmaster.Container{ID: fmt.Sprintf("container_1_0001_01_%06d", a+100), Agent: fmt.Sprintf("agent-%d", a+100), Host: fmt.Sprintf("host-%02d", a%12), State: "ended",
+				Asked: start.Add(-time.Hour), Granted: start.Add(-time.Hour), Started: start.Add(-time.Hour), Ended: start.Add(-time.Duration(100-a) * time.Second),
+				Exit: &appmaster.Exit{Status: &status, Failed: status != 0 && status != -102, Reason: "it used more memory than its container has: raise agent.memory (its container has 1024 MB)", Fix: "raise agent.memory",
+					Told: "Container is running beyond physical memory limits. Current usage: 1.0 GB of 1 GB physical memory used", LastLogs: []string{"level=WARN msg=\"memory is short\"", "level=ERROR msg=\"out of memory\""}}})
+		}
+		s.Containers = appmaster.Containers{Asked: 160, Granted: 160, Released: 20, Ended: 100, Failed: 50}
 		for v := range 5 {
 			x := appmaster.Vertex{ID: v, Name: fmt.Sprintf("vertex %d", v), Parallelism: 100, Tasks: map[string]int{"running": 100}, InRate: 1e6, OutRate: 1e6, RecordsIn: n * 1e6, RecordsOut: n * 1e6, Busy: .4, Blocked: .1 * float64(v)}
 			for i := range 100 {
@@ -166,6 +241,7 @@ func TestBig(t *testing.T) {
 		{"slots", "120 slots", `document.querySelectorAll(".slots li").length === 120`},
 		{"latency", "bars for each edge", `document.querySelectorAll(".stack i").length === 20`},
 		{"agents", "60 agents", `document.querySelectorAll("main tbody tr").length === 60`},
+		{"containers", "60 containers, and 100 that ended", `document.querySelectorAll("main tbody tr").length === 160 && document.querySelector("main details")`},
 	} {
 		p.script(`location.hash = "#/` + c.page + `"`)
 		p.await(c.shows, c.script)
@@ -178,6 +254,9 @@ func TestBig(t *testing.T) {
 			t.Errorf("the page %s holds the browser for %.0f ms", c.page, worst)
 		}
 		p.picture("big-" + strings.Split(c.page, "/")[0])
+		if c.page == "latency" {
+			p.await("links to the traces through each edge", `document.querySelectorAll("a.traces[href^='http://jaeger.example/search?service=big'][href*='heddle.edge']").length === 4`)
+		}
 	}
 	p.clean()
 }
@@ -192,11 +271,12 @@ func TestHostile(t *testing.T) {
 			Vertices: []appmaster.Vertex{{Name: evil, Parallelism: 1, Tasks: map[string]int{evil: 1}, Operators: []appmaster.Operator{{Name: evil, Kind: evil, Counters: map[string]int64{evil: 1}}}, Subtasks: []appmaster.Subtask{{State: evil, Agent: evil, Error: evil}}}},
 			Agents:   []appmaster.Agent{{ID: evil, Container: evil, Host: evil, State: evil, Why: evil, Exchange: evil, LastLogs: []string{evil}, Slots: []appmaster.Slot{{Agent: evil, Job: evil, Tasks: []string{evil}}}}},
 			Sources:  []appmaster.Source{{Name: evil, Splits: []appmaster.Split{{ID: evil, Trouble: evil}}}},
+			Held: []appmaster.Container{{ID: evil, Agent: evil, Host: evil, State: evil}, {ID: "x", Agent: evil, Exit: &appmaster.Exit{Reason: evil, Told: evil + "told", Fix: evil + "fix", LastLogs: []string{evil}}}},
 			Warnings: []appmaster.Warning{{Time: now, Message: evil}}}
 	}}
 	p := open(t, serve(t, f), 1400, 900)
 	p.await("the job", `document.querySelector(".cause") !== null`)
-	for _, name := range []string{"overview", "vertex/0", "slots", "sources", "agents"} {
+	for _, name := range []string{"overview", "vertex/0", "slots", "sources", "agents", "containers", "agent/\" + encodeURIComponent(document.querySelector(\"header h1\").textContent) + \""} {
 		p.script(`location.hash = "#/` + name + `"`)
 		p.await("the name as text", `document.querySelector("main").textContent.includes("<script>")`)
 		if n := eval[int](p, `document.querySelectorAll("main img, main script").length + (window.hit ?? 0)`); n != 0 {

@@ -10,8 +10,9 @@ export function agents(v, state) {
   const flow = (a, way) => [spark(course(`a${a.id}.${way}`), `exchange, bytes ${way} a second`, { width: 80 }), " ", bytes(now(`a${a.id}.${way}`)) + "/s"];
   const lost = v.agents.filter((a) => a.last_logs?.length);
   return [
+    h("p", { class: "dim" }, h("a", { href: "#/agent/appmaster" }, "The ApplicationMaster"), ` has ${bytes(v.process?.rss)} of memory and ${count(v.process?.goroutines)} goroutines. How containers ended: `, h("a", { href: "#/containers" }, "Containers"), "."),
     h("section", { class: "panel" }, table("Agents", [
-      { id: "a", head: "Agent", sort: (a) => a.id, cell: (a) => [a.id, h("br"), h("small", { class: "dim" }, a.container !== a.id ? a.container : "")] },
+      { id: "a", head: "Agent", sort: (a) => a.id, cell: (a) => [h("a", { href: `#/agent/${encodeURIComponent(a.id)}` }, a.id), h("br"), h("small", { class: "dim" }, a.container !== a.id ? a.container : "")] },
       { id: "h", head: "Host", sort: (a) => a.host, cell: (a) => [a.host || "–", h("br"), h("small", { class: "dim" }, a.exchange ?? "")] },
       { id: "s", head: "State", sort: (a) => a.state, cell: (a) => [pill(a.state), a.why && h("p", { class: "bad" }, a.why), h("small", { class: "dim" }, ` heard ${duration(at - Date.parse(a.heard))} ago`)] },
       { id: "n", head: "Slots used", num: true, sort: (a) => (a.slots ?? []).filter((x) => x.job).length, cell: (a) => `${(a.slots ?? []).filter((x) => x.job).length} of ${(a.slots ?? []).length}` },

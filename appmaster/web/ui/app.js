@@ -9,14 +9,18 @@ import { vertex } from "./vertex.js";
 import { slots } from "./slots.js";
 import { sources } from "./sources.js";
 import { agents } from "./agents.js";
+import { agent, profile } from "./agent.js";
+import { containers } from "./containers.js";
 import { latency } from "./latency.js";
 import { configuration } from "./configuration.js";
 import { logs } from "./logs.js";
 
 const PAGES = [
   ["overview", "Overview", overview], ["slots", "Slots", slots], ["sources", "Sources", sources],
-  ["agents", "Agents", agents], ["latency", "Latency", latency], ["logs", "Logs", logs], ["configuration", "Configuration", configuration],
+  ["agents", "Agents", agents], ["containers", "Containers", containers], ["latency", "Latency", latency], ["logs", "Logs", logs], ["configuration", "Configuration", configuration],
 ];
+// Pages of one thing, and the page that leads to them.
+const PARTS = { vertex: ["overview", vertex], agent: ["agents", agent] };
 const OVER = new Set(["finished", "failed", "canceled"]);
 const el = (id) => document.getElementById(id);
 
@@ -41,14 +45,14 @@ function header(v) {
 
 function navigation(v, page) {
   return PAGES.filter(([id]) => id !== "sources" || v.sources?.length).map(([id, name], i) =>
-    h("a", { href: `#/${id}`, "aria-current": id === page || (page === "vertex" && id === "overview") ? "page" : undefined, title: `${name} (${i + 1})` }, name));
+    h("a", { href: `#/${id}`, "aria-current": id === (PARTS[page]?.[0] ?? page) ? "page" : undefined, title: `${name} (${i + 1})` }, name));
 }
 
 function draw() {
   const v = state.snapshot;
   if (!v) return;
   const { page, arg } = route();
-  const found = page === "vertex" ? vertex : PAGES.find(([id]) => id === page)?.[2] ?? overview;
+  const found = PARTS[page]?.[1] ?? PAGES.find(([id]) => id === page)?.[2] ?? overview;
   document.title = `${v.job} – ${v.state} – Heddle`;
   show(el("top"), header(v));
   show(el("nav"), navigation(v, page));
@@ -106,12 +110,19 @@ export async function ask(path) {
   return data;
 }
 
+/** act asks for an action, and returns its answer. */
+export async function act(path) {
+  const r = await fetch(path, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token: state.session.token }) });
+  const answer = await r.json().catch(() => ({}));
+  if (!r.ok) throw new Error(answer.error ?? `HTTP ${r.status}`);
+  return answer;
+}
+
 async function cancel() {
   el("ask").showModal();
   el("ask").addEventListener("close", async () => {
     if (el("ask").returnValue !== "yes") return;
-    const r = await fetch("api/job/cancel", { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token: state.session.token }) });
-    if (!r.ok) notice(`The job was not cancelled: ${(await r.json().catch(() => ({}))).error ?? `HTTP ${r.status}`}`);
+    await act("api/job/cancel").catch((e) => notice(`The job was not cancelled: ${e.message}`));
   }, { once: true });
 }
 
@@ -129,6 +140,7 @@ document.addEventListener("click", (e) => {
   if (!b) return;
   if (b.dataset.do === "cancel") cancel();
   else if (b.dataset.do === "theme") theme();
+  else if (b.dataset.do === "profile") profile(b, draw);
   else if (b.dataset.sort) {
     const id = b.dataset.table, old = state.sort[id];
     state.sort[id] = { id: b.dataset.sort, down: old?.id === b.dataset.sort ? !old.down : true };
@@ -150,5 +162,6 @@ document.addEventListener("input", (e) => {
 addEventListener("hashchange", () => {
   draw();
   scrollTo(0, 0);
+  el("main").focus({ preventScroll: true }); // a reader of the screen begins with the new page
 });
 poll();

@@ -41,7 +41,10 @@ export function latency(v, state, arg, draw) {
   const ui = option("trace.ui-url", draw);
   const edges = v.edges.map((e, i) => ({ ...e, i, by: hopsOf(v, i) })).filter((e) => e.by.size);
   const name = (id) => v.vertices.find((x) => x.id === id)?.name ?? id;
-  const link = ui && h("p", {}, h("a", { href: `${ui.replace(/\/$/, "")}/search?service=${encodeURIComponent(v.job)}&lookback=1h&limit=50`, rel: "noreferrer" }, "The traces of this job's records"));
+  const base = ui && /^https?:/.test(ui) && ui.replace(/(\/trace)?\/?\{trace\}.*$/, "").replace(/\/$/, "");
+  const search = (more) => `${base}/search?service=${encodeURIComponent(v.job)}&lookback=1h&limit=50${more}`;
+  const link = base && h("p", {}, h("a", { href: search(""), rel: "noreferrer" }, "The traces of this job's records"));
+  const traces = (e) => base && h("a", { class: "traces", href: search(`&operation=exchange&tags=${encodeURIComponent(JSON.stringify({ "heddle.edge": String(e.i) }))}`), rel: "noreferrer" }, "Traces through this edge");
   if (!edges.length) {
     return [h("section", { class: "panel" }, h("h2", {}, "Latency"),
       h("p", {}, v.edges.length ? "No record has been followed through the exchange yet. Records are followed once there is somewhere to send their traces: set " : "The job has no exchange. ", v.edges.length ? [h("code", {}, "trace.endpoint"), " or ", h("code", {}, "OTEL_EXPORTER_OTLP_ENDPOINT"), "."] : ""), link)];
@@ -52,7 +55,7 @@ export function latency(v, state, arg, draw) {
     h("p", { class: "legend" }, PHASES.map(([, text, why], i) => h("span", { class: "key", title: why }, h("i", { class: hue(i) }), text))),
     link,
     edges.map((e) => h("section", { class: "panel", "data-key": `e${e.i}` },
-      h("h2", {}, h("a", { href: `#/vertex/${e.from}` }, name(e.from)), " → ", h("a", { href: `#/vertex/${e.to}` }, name(e.to)), h("small", { class: "dim" }, ` ${e.partitioning}`)),
+      h("h2", {}, h("a", { href: `#/vertex/${e.from}` }, name(e.from)), " → ", h("a", { href: `#/vertex/${e.to}` }, name(e.to)), h("small", { class: "dim" }, ` ${e.partitioning}`)), traces(e),
       facts(fact("On average", span(1e9 * whole(e))), fact("Followed", count(Math.max(...[...e.by.values()].map((x) => x.count))))),
       stack(e.by, most),
       table("Phases", [
