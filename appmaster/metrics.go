@@ -133,6 +133,7 @@ func (f *figures) subtask(s *Snapshot, v *Vertex, t *Subtask) {
 const maxTime = 1<<63 - 1
 
 func (f *figures) source(s *Snapshot, src *Source) {
+	f.add("heddle.source.discovery.failures", "{discovery}", "Looks for new splits that came to nothing, and were tried again", telemetry.Counter, float64(src.Failed), label("heddle.source", src.Name))
 	for _, p := range src.Splits {
 		labels := []telemetry.Label{label("heddle.source", src.Name), label("split", p.ID), number("heddle.subtask", p.Subtask)}
 		if p.Position >= 0 {

@@ -254,7 +254,7 @@ func lostView(id cluster.AgentID, a *agentRecord) Agent {
 }
 
 func (m *master) sourceView(src *source) Source {
-	out := Source{Vertex: src.vertex, Name: src.node.Title(), Final: src.final, Splits: []Split{}}
+	out := Source{Vertex: src.vertex, Name: src.node.Title(), Final: src.final, Failed: src.failed, Splits: []Split{}}
 	for r, splits := range src.splits {
 		at := map[string]*ctlpb.SplitReport{}
 		for _, s := range m.reports[src.vertex][r].GetSplits() {

@@ -241,7 +241,8 @@ type Slot struct {
 type Source struct {
 	Vertex int     `json:"vertex"`
 	Name   string  `json:"name"`
-	Final  bool    `json:"final"` // no split will be added
+	Final  bool    `json:"final"`                        // no split will be added
+	Failed int64   `json:"failed_discoveries,omitempty"` // looks for splits that came to nothing
 	Splits []Split `json:"splits"`
 }
 

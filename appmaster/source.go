@@ -27,6 +27,7 @@ type source struct {
 	splits [][]flow.Split // by reader
 	known  bool           // the first discovery is over
 	final  bool
+	failed int64 // discoveries that came to nothing
 }
 
 // assigned is a split with the reader that gets it.
@@ -104,6 +105,9 @@ func (d *discovery) discover(ctx context.Context, e flow.Enumerator) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
+			if found.Failed {
+				d.countFailure()
+			}
 			if err := d.assign(e, found); err != nil || found.Final {
 				return err
 			}
@@ -117,6 +121,7 @@ func (d *discovery) discover(ctx context.Context, e flow.Enumerator) error {
 			if d.budget >= 0 && time.Since(failing) >= d.budget {
 				return fmt.Errorf("for %v: %w", time.Since(failing).Round(time.Second), err)
 			}
+			d.countFailure()
 			d.warn(fmt.Sprintf("cannot look for new splits, next try in %v: %v", pause, err))
 			wait, pause = pause, min(2*pause, longestPause)
 		}
@@ -126,6 +131,10 @@ func (d *discovery) discover(ctx context.Context, e flow.Enumerator) error {
 		case <-time.After(max(wait, time.Millisecond)):
 		}
 	}
+}
+
+func (d *discovery) countFailure() {
+	d.m.post(func() { d.src.failed++ })
 }
 
 func (d *discovery) assign(e flow.Enumerator, found flow.Discovery) error {

@@ -81,7 +81,7 @@ func (e *enumerator) Discover(ctx context.Context) (flow.Discovery, error) {
 	if err != nil {
 		e.failed++
 		e.warn(fmt.Sprintf("cannot look for new partitions of %s (%d times in a row), trying again: %v", e.src.Describe(), e.failed, err))
-		d.Next = min(e.interval, retryDiscovery)
+		d.Failed, d.Next = true, min(e.interval, retryDiscovery)
 		return d, nil
 	}
 	e.failed = 0

@@ -48,6 +48,8 @@ type Discovery struct {
 	Added []Split
 	Final bool          // no split will ever be added after these
 	Next  time.Duration // when to call Discover again, unless Final
+	// Failed says that the look came to nothing, as when the outside world did not answer: it is counted, and costs another try.
+	Failed bool
 }
 
 // SourceStatus is what a poll of a source came to.
