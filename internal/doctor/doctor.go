@@ -82,6 +82,9 @@ func Run(ctx context.Context, cfg Config, tell func(Result)) []Result {
 	if cfg.Limit == 0 {
 		cfg.Limit = 15 * time.Second
 	}
+	if cfg.NoHadoop == "" {
+		cfg.NoHadoop = "no cluster is meant"
+	}
 	p := &patient{cfg: cfg}
 	return perform(ctx, p.checks(), cfg.Limit, tell)
 }

@@ -400,6 +400,8 @@ type Tokens struct {
 // Judge is the verdict on them.
 func (t Tokens) Judge(now time.Time) Verdict {
 	switch {
+	case t.FetchErr != nil && hdfs.TroubleOf(t.FetchErr) == hdfs.SafeMode:
+		return Skip("needs the NameNode to leave its safe mode, in which it gives no tokens")
 	case t.FetchErr != nil:
 		if v, ok := serviceTicket(t.FetchErr); ok {
 			return v

@@ -29,14 +29,18 @@ func Brokers(brokers []string, count int, mechanism string, err error) Verdict {
 		return fail("kafka-kerberos", "see kafka.sasl.kerberos.* in `heddle config`", "%s", text)
 	}
 	switch {
-	case strings.Contains(low, "mechanism"):
+	case strings.Contains(low, "sasl mechanism"):
 		return fail("kafka-mechanism", "set kafka.sasl.mechanism to one that the listener offers (sasl.enabled.mechanisms of the broker)", "%s", text)
 	case errors.Is(err, sarama.ErrSASLAuthenticationFailed), strings.Contains(low, "sasl authentication"), strings.Contains(low, "authentication failed"):
 		return fail("kafka-login", "check kafka.sasl.user and kafka.sasl.password, or the token or principal", "%s", text)
 	case strings.Contains(low, "x509"), strings.Contains(low, "cannot negotiate tls"), strings.Contains(low, "tls:"):
 		return fail("kafka-tls", "check kafka.tls.enabled, kafka.tls.ca-file or .truststore, and that the listener speaks TLS", "%s", text)
 	case strings.Contains(low, "hung up"), strings.Contains(low, "eof"):
-		return fail("kafka-hangs-up", "the listener wants another security protocol: compare kafka.tls.enabled and kafka.sasl.mechanism with it", "%s", text)
+		fix := "the listener wants another security protocol: compare kafka.tls.enabled and kafka.sasl.mechanism with it"
+		if mechanism != "" {
+			fix += "; some brokers also refuse a wrong user or password so"
+		}
+		return fail("kafka-hangs-up", fix, "%s", text)
 	case strings.Contains(low, "no such host"):
 		return fail("kafka-dns", "check kafka.brokers, or have the name put into DNS", "%s", text)
 	}

@@ -167,12 +167,12 @@ func noLogin(c Credentials) Verdict {
 		return fail("cache-kind", "run: export KRB5CCNAME=FILE:/tmp/krb5cc_heddle && kinit, or use a keytab (--kerberos.keytab)", "%s", text)
 	}
 	switch {
+	case c.Keytab != "" && strings.Contains(text, "cannot choose a principal"):
+		return fail("keytab-choice", "name one by --kerberos.principal", "%s", text)
 	case c.Keytab != "" && (len(c.Principals) > 0 && len(c.Keys) == 0):
 		return fail("keytab-principal", "name one that it has by --kerberos.principal, or have a keytab written for "+orYours(c.Principal), "%s", text)
 	case c.Keytab != "" && (strings.Contains(text, "no such file") || strings.Contains(text, "cannot read the keytab:")):
 		return fail("keytab-missing", "check --kerberos.keytab, and that you may read the file", "%s", text)
-	case c.Keytab != "" && strings.Contains(text, "cannot choose a principal"):
-		return fail("keytab-choice", "name one by --kerberos.principal", "%s", text)
 	case c.Keytab != "":
 		return fail("keytab-broken", "have the keytab written anew", "%s", text)
 	case strings.Contains(text, "there is no ticket cache"):
