@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -178,11 +177,7 @@ func TestAllBrokersAway(t *testing.T) {
 	}
 	write(t, w, "away", 500, 1000)
 	time.Sleep(time.Minute) // that is how long they are away
-	var started sync.WaitGroup
-	for _, k := range nodes {
-		started.Go(k.Start)
-	}
-	started.Wait()
+	testbed.StartAll(nodes)
 	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -146,6 +146,17 @@ func (k *Kafka) Start() {
 	k.await()
 }
 
+// StartAll starts brokers again after Kill or Stop, all at once, as those of a cluster need each other, and waits until they accept connections.
+func StartAll(nodes []*Kafka) {
+	for _, k := range nodes {
+		k.launch()
+	}
+	for _, k := range nodes {
+		k.bed.t.Helper()
+		k.await()
+	}
+}
+
 func (k *Kafka) launch() {
 	k.bed.t.Helper()
 	k.starts++
@@ -157,7 +168,7 @@ func (k *Kafka) launch() {
 
 func (k *Kafka) await() {
 	k.bed.t.Helper()
-	k.bed.Eventually("Kafka accepts connections on "+k.Bootstrap, time.Minute, func() error {
+	k.bed.Eventually("Kafka accepts connections on "+k.Bootstrap, 3*time.Minute, func() error {
 		if !k.broker.Running() {
 			k.bed.t.Fatalf("the broker ended:\n%s", k.broker.Tail(20))
 		}
