@@ -39,8 +39,8 @@ func (s *Server) who(r *http.Request) (caller, bool) {
 	if r.Header.Get("Authorization") != "" {
 		return caller{modify: true}, s.bearer(r)
 	}
-	if c, ok := s.cfg.Proxy.caller(r); ok {
-		return c, true
+	if _, err := r.Cookie(proxyCookie); err == nil && s.cfg.Proxy != nil {
+		return s.cfg.Proxy.caller(r) // nothing else counts: the proxy may be a process of our own user on this host
 	}
 	return caller{modify: true}, s.ownBrowser(r)
 }

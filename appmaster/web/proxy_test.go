@@ -2,8 +2,11 @@ package web
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"os"
 	"testing"
 	"time"
 )
@@ -55,4 +58,24 @@ func TestLinger(t *testing.T) {
 	ask("/api/job?attached", "finished")
 	<-done
 	within("the end was seen", lingerFor/2)
+}
+
+// TestProxyAlone lets nobody in by who runs the proxy when that says who asks.
+func TestProxyAlone(t *testing.T) {
+	nobody := func(string) bool { return false }
+	s, err := New(Config{Token: "t", Proxy: &Proxy{Hosts: []string{"127.0.0.1"}, View: nobody, Modify: nobody},
+		Owner: func(_, _ netip.AddrPort) (int, bool) { return os.Getuid(), true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:80/api/job", nil)
+	r.RemoteAddr = "127.0.0.1:1234"
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:80"))))
+	if _, ok := s.who(r); !ok {
+		t.Error("our own browser is not let in")
+	}
+	r.AddCookie(&http.Cookie{Name: proxyCookie, Value: "eve"})
+	if c, ok := s.who(r); ok {
+		t.Errorf("eve is let in as %+v", c)
+	}
 }
