@@ -152,9 +152,10 @@ func (f *figures) source(s *Snapshot, src *Source) {
 			{"heddle.split.records", "{record}", "Records read", float64(p.Records)},
 			{"heddle.split.io", "By", "Bytes as they came from outside", float64(p.Bytes)},
 			{"heddle.split.fetches", "{fetch}", "Answers that brought something", float64(p.Fetches)},
+			{"heddle.split.fetches.empty", "{fetch}", "Answers that brought nothing", float64(p.Empty)},
 			{"heddle.split.fetch.time", "s", "Time from request to answer, of those that brought something", seconds(p.FetchNs)},
 		} {
-			if p.Records > 0 || p.Fetches > 0 {
+			if p.Records > 0 || p.Fetches > 0 || p.Empty > 0 {
 				f.add(c.name, c.unit, c.help, telemetry.Counter, c.value, labels...)
 			}
 		}

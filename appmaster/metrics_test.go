@@ -19,8 +19,10 @@ func figuresSnapshot() *Snapshot {
 					Time: TaskTime{Busy: 1}, Hops: []Hop{{Edge: 0, Phase: "credit", Buckets: telemetry.LatencyOf([]uint64{0, 0, 1, 2}, time.Millisecond)}}},
 				{Index: 1, State: "finished", Watermark: &end},
 			}}},
-		Agents:  []Agent{{ID: "agent-1", Host: "h1", State: "alive", RSS: 100, GCPause: 0.5}, {ID: "agent-2", Host: "h2", State: "lost"}},
-		Sources: []Source{{Name: "source", Splits: []Split{{ID: "t-0", Position: 5, End: 9}, {ID: "t-1", Position: -1, End: -1, Trouble: "x"}}}},
+		Agents: []Agent{{ID: "agent-1", Host: "h1", State: "alive", RSS: 100, GCPause: 0.5}, {ID: "agent-2", Host: "h2", State: "lost"}},
+		Sources: []Source{{Name: "source", Failed: 2, Splits: []Split{{ID: "t-0", Position: 5, End: 9, Records: 30, Bytes: 400, Fetches: 3, FetchNs: 5e8, Empty: 6, Committed: 4,
+			PausedNs: 15e8}, {ID: "t-1", Position: -1, End: -1, Trouble: "x", Paused: true}}}},
+		Alignment: []AlignmentGroup{{Group: "g", Mark: &mark, Waiting: 1}},
 	}
 }
 
@@ -32,6 +34,11 @@ func TestFiguresForPrometheus(t *testing.T) {
 		`heddle_subtask="0"} 6` + "\n", // the lag of the watermark
 		`heddle_split_lag{heddle_job_name="job \"one\"",heddle_app_id="heddle-1",heddle_source="source",split="t-0",heddle_subtask="0"} 4`,
 		`figure="late records"} 3`,
+		`heddle_source_discovery_failures_total{heddle_job_name="job \"one\"",heddle_app_id="heddle-1",heddle_source="source"} 2`,
+		`heddle_split_records_total{heddle_job_name="job \"one\"",heddle_app_id="heddle-1",heddle_source="source",split="t-0",heddle_subtask="0"} 30`,
+		`split="t-0",heddle_subtask="0"} 400`, `heddle_split_fetches_total{`, `heddle_split_fetch_time_seconds_total{`, `heddle_split_fetches_empty_total{`, `heddle_split_committed{`,
+		`heddle_split_position{`, `heddle_split_troubled{`, `split="t-1",heddle_subtask="0"} 1`, `heddle_split_paused_time_seconds_total{`,
+		`split="t-0",heddle_subtask="0"} 1.5`, `heddle_alignment_group="g"} 1`, `heddle_alignment_mark_seconds{`,
 		`phase="credit",le="+Inf"} 3`,
 		`heddle_exchange_latency_seconds_sum{`,
 		`heddle_agent_up{heddle_job_name="job \"one\"",heddle_app_id="heddle-1",heddle_agent="agent-2",host_name="h2"} 0`,
