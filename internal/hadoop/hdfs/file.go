@@ -16,13 +16,11 @@ import (
 
 // readable refuses what the library would read wrongly.
 func readable(st *hdfs.FileInfo, name string) error {
-	raw, ok := st.Sys().(*hdfs.FileStatus)
-	switch {
-	case !ok:
-	case raw.GetFileEncryptionInfo() != nil:
+	switch encrypted, coded := kindOf(st); {
+	case encrypted:
 		return fmt.Errorf("%s is in an encryption zone: %w", name, errEncoded)
-	case raw.GetEcPolicy() != nil:
-		return fmt.Errorf("%s is erasure-coded (%s): %w", name, raw.GetEcPolicy().GetName(), errEncoded)
+	case coded != "":
+		return fmt.Errorf("%s is erasure-coded (%s): %w", name, coded, errEncoded)
 	}
 	return nil
 }

@@ -86,7 +86,25 @@ func kindOf(st fs.FileInfo) (encrypted bool, coded string) {
 	// Of folders, the NameNode says it by a flag, and by a bit among the permissions before there were flags.
 	const flag, bit = 2, 1 << 13
 	encrypted = raw.GetFileEncryptionInfo() != nil || raw.GetFlags()&flag != 0 || raw.GetPermission().GetPerm()&bit != 0
-	return encrypted, raw.GetEcPolicy().GetName()
+	return encrypted, policyOf(raw)
+}
+
+// policies are Hadoop's own of erasure coding, of which the NameNode tells the number alone.
+var policies = map[uint32]string{1: "RS-6-3-1024k", 2: "RS-3-2-1024k", 3: "RS-LEGACY-6-3-1024k", 4: "XOR-2-1-1024k", 5: "RS-10-4-1024k"}
+
+// policyOf names the policy of erasure coding; "": files are replicated.
+func policyOf(raw *hdfs.FileStatus) string {
+	p := raw.GetEcPolicy()
+	if p == nil || p.GetId() == 0 { // 0 is replication by name
+		return ""
+	}
+	if name := p.GetName(); name != "" {
+		return name
+	}
+	if name, ok := policies[p.GetId()]; ok {
+		return name
+	}
+	return fmt.Sprintf("policy %d", p.GetId())
 }
 
 // placeError is a place that cannot be written to.

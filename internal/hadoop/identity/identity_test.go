@@ -2,6 +2,9 @@ package identity
 
 import (
 	"encoding/binary"
+	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/internal/hadoop/ssl"
 )
 
 // conf is a configuration of these properties, name and value by turns.
@@ -145,5 +149,29 @@ func TestNoLogin(t *testing.T) {
 		if _, err := Open(Config{Conf: conf(t, secure...), Env: env(x.entry)}); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", x.entry, err)
 		}
+	}
+}
+
+// TestTrust asks a web service whose certificate the settings that came along trust, and no other.
+func TestTrust(t *testing.T) {
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	defer s.Close()
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	mine := &ssl.Settings{Store: "a store", Trust: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))}
+	for name, settings := range map[string]*ssl.Settings{"trusted": mine, "not trusted": {Store: "another store"}} {
+		i, err := Open(Config{Conf: conf(t), Env: env("USER=a"), TLS: settings})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, _ := i.REST(nil)
+		c := http.Client{Transport: tr}
+		resp, err := c.Get(s.URL)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if (err == nil) != (settings == mine) || err != nil && !strings.Contains(err.Error(), "another store") {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.CloseIdleConnections()
 	}
 }

@@ -86,6 +86,9 @@ func entry(r *reader, version uint32, password string, out map[string]string) er
 // sealing is the only way that Java seals keys in these stores.
 const sealing = "PBEWithMD5AndTripleDES"
 
+// maxCount bounds how often a password is hashed, as Java does.
+var maxCount = 5_000_000
+
 // sealed reads a Java object of class javax.crypto.SealedObject, and what is in it: a javax.crypto.spec.SecretKeySpec.
 func sealed(r *reader, password string) ([]byte, error) {
 	o, err := readObject(r)
@@ -99,7 +102,7 @@ func sealed(r *reader, password string) ([]byte, error) {
 		Salt  []byte
 		Count int
 	}
-	if rest, err := asn1.Unmarshal(o["encodedParams"], &params); err != nil || len(rest) > 0 || len(params.Salt) != 8 || params.Count < 1 || params.Count > 10_000_000 {
+	if rest, err := asn1.Unmarshal(o["encodedParams"], &params); err != nil || len(rest) > 0 || len(params.Salt) != 8 || params.Count < 1 || params.Count > maxCount {
 		return nil, errors.New("its parameters make no sense")
 	}
 	plain, err := unseal(o["encryptedContent"], password, params.Salt, params.Count)

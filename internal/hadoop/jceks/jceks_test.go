@@ -1,6 +1,7 @@
 package jceks
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"testing"
@@ -54,6 +55,8 @@ func FuzzEntries(f *testing.F) {
 		b := read(f, name)
 		f.Add(b[12:len(b)-20], uint32(2))
 	}
+	defer func(n int) { maxCount = n }(maxCount)
+	maxCount = 1000 // the stores' own entries are refused; FuzzObject reads what is in such
 	f.Fuzz(func(t *testing.T, b []byte, version uint32) {
 		r := &reader{b: b}
 		for r.err == nil && len(r.b) > 0 {
@@ -62,4 +65,11 @@ func FuzzEntries(f *testing.F) {
 			}
 		}
 	})
+}
+
+// FuzzObject reads serialized Java objects.
+func FuzzObject(f *testing.F) {
+	b := read(f, "none.jceks")
+	f.Add(b[bytes.Index(b, []byte{0xac, 0xed}):])
+	f.Fuzz(func(t *testing.T, b []byte) { _, _ = readObject(&reader{b: b}) })
 }

@@ -159,6 +159,8 @@ func TestStores(t *testing.T) {
 	a := newAuthority(t)
 	url := server(t, a.leaf(t, "127.0.0.1"), nil)
 	const secret = "chängeit 1" // that of none.jceks
+	all := t.TempDir()
+	a.stores(t, all, secret)
 	jceks, err := filepath.Abs("../jceks/testdata/none.jceks")
 	if err != nil {
 		t.Fatal(err)
@@ -187,8 +189,7 @@ func TestStores(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			a.stores(t, dir, secret)
-			client := map[string]string{"ssl.client.truststore.location": filepath.Join(dir, test.store)}
+			client := map[string]string{"ssl.client.truststore.location": filepath.Join(all, test.store)}
 			for k, v := range test.own {
 				client[k] = v
 			}
