@@ -168,7 +168,8 @@ func (a appDir) alive() bool {
 
 // write stores what the roles need: configuration, secrets and the job file, if there is one.
 func (a appDir) write(c *conf.Config, fingerprint string, job *jobText) (secrets, error) {
-	options, _, err := settings(c, c.Text("target") == "standalone")
+	target, _ := c.Option("target")
+	options, _, err := settings(c, target == "standalone") // agents of others start on this host
 	if err != nil {
 		return secrets{}, precondition(err)
 	}
