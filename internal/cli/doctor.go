@@ -47,9 +47,18 @@ Hadoop is looked at if the target is yarn, if a configuration of Hadoop's is fou
 			return s.doctor(cmd.Context(), args, asJSON, verbose)
 		},
 	}
+	s.queueFlag(cmd, "queue to look at (the same as --yarn.queue)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "say of each check what was tried, and how long it took")
 	return cmd
+}
+
+// queueFlag adds --queue to a verb.
+func (s *session) queueFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().Func("queue", usage, func(text string) error {
+		s.flags = append(s.flags, conf.Flag{Name: "yarn.queue", Text: text, Where: "--queue"})
+		return nil
+	})
 }
 
 func (s *session) doctor(ctx context.Context, args []string, asJSON, verbose bool) error {
@@ -61,7 +70,16 @@ func (s *session) doctor(ctx context.Context, args []string, asJSON, verbose boo
 	if err != nil {
 		return err
 	}
-	tell := func(r doctor.Result) { s.tellResult(r, verbose) }
+	told := map[string]bool{} // reasons for which nothing was looked at
+	tell := func(r doctor.Result) {
+		if s.out.tty && !verbose && r.Status == verdict.Skipped {
+			if told[r.Means] {
+				return
+			}
+			told[r.Means] = true
+		}
+		s.tellResult(r, verbose)
+	}
 	if asJSON {
 		tell = nil
 	}

@@ -158,6 +158,7 @@ be reached. --format kafka-acls writes that as commands for Kafka's administrato
 		},
 	}
 	cmd.Flags().StringVar(&strategy, "strategy", "", "show the placement by this slot.selection: `default|evenly-spread`")
+	s.queueFlag(cmd, "queue to submit to, for --grants (the same as --yarn.queue)")
 	cmd.Flags().BoolVar(&grants, "grants", false, "list what the job needs to be let to do")
 	cmd.Flags().StringVar(&format, "format", grantsText, "of --grants: `text|json|kafka-acls|ranger`")
 	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph in Graphviz's language")

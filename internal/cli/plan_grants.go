@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/krb"
+	"github.com/heddle-stream/heddle/internal/kafka"
 )
 
 // Formats of plan --grants.
@@ -72,12 +73,16 @@ func (s *session) grantsInput(job *heddle.Job, c *conf.Config) (grants.Input, er
 	if err != nil {
 		return grants.Input{}, err
 	}
-	in := grants.Input{Needs: needsOf(job.Graph(), g), YARN: c.Text("target") == "yarn", Queue: c.Text("yarn.queue")}
+	in := grants.Input{Needs: needsOf(job.Graph(), g), YARN: c.Text("target") == "yarn", Queue: c.Text("yarn.queue"), KafkaUser: c.Text("kafka.sasl.user")}
 	for _, k := range kafkaClusters(c, in.Needs) {
-		if k.Err != nil {
-			continue // kafka.brokers may be set when the job runs
+		if k.Err != nil { // what is secret, or left open, may be set when the job runs
+			if k.Config.Brokers = kafka.SplitList(k.At); k.At == "" {
+				k.Config.Brokers = c.List("kafka.brokers")
+			}
 		}
-		in.KafkaUser = k.Config.SASL.User
+		if k.Config.SASL.User != "" { // of a properties file
+			in.KafkaUser = k.Config.SASL.User
+		}
 		if p := k.Config.SASL.Kerberos.Principal; k.Config.SASL.Mechanism == "GSSAPI" && p != "" {
 			in.KafkaUser, _, _ = strings.Cut(p, "@")
 		}
