@@ -124,12 +124,15 @@ func unseal(content []byte, password string, salt []byte, count int) ([]byte, er
 		a[0], a[1], a[2] = a[3], a[0], a[1]
 	}
 	var derived []byte
+	var sum [md5.Size]byte
+	buf := make([]byte, 0, md5.Size+len(password))
 	for _, h := range halves {
+		buf = append(append(buf[:0], h...), password...)
 		for range count {
-			sum := md5.Sum(append(bytes.Clone(h), password...))
-			h = sum[:]
+			sum = md5.Sum(buf)
+			buf = append(append(buf[:0], sum[:]...), password...)
 		}
-		derived = append(derived, h...)
+		derived = append(derived, sum[:]...)
 	}
 	block, err := des.NewTripleDESCipher(derived[:24])
 	if err != nil {
