@@ -189,18 +189,24 @@ func (b *board) fill(ctx context.Context, out io.Writer) error {
 	return b.broker.fill(ctx, "first", 1000, 100)
 }
 
-// warm starts a TaskManager and lets it read until Java has compiled what runs often.
+// warm starts a TaskManager and lets it read until Java has compiled what runs often: four times, and for as long as that makes it cheaper.
 func (b *board) warm(ctx context.Context, out io.Writer) (*flink.Cluster, error) {
 	c, err := flink.Start(ctx, b.home, "kafka", 1, false)
 	if err != nil {
 		return nil, err
 	}
-	for i := range 4 {
+	best := map[string]float64{}
+	for i, better := 0, true; i < 4 || better && i < 12; i++ {
+		better = false
 		for _, m := range b.measures[:2] {
 			r, err := c.ReadKafka(ctx, b.broker.addr, m.topic)
 			if err != nil {
 				c.Stop()
 				return nil, err
+			}
+			if was, ok := best[m.topic]; !ok || r.CPUNs < was {
+				better = better || !ok || r.CPUNs < 0.9*was
+				best[m.topic] = r.CPUNs
 			}
 			fmt.Fprintf(out, "  Flink warms up, %d: %s %.2f M/s, %.0f ns\n", i+1, m.name, float64(r.Records)/r.Seconds/1e6, r.CPUNs)
 		}
