@@ -55,7 +55,7 @@ func checkRead(ctx context.Context, c store, name, uri string) error {
 		}
 	}
 	if n == 0 {
-		return fmt.Errorf("no file matches %s: %w", uri, fs.ErrNotExist)
+		return fmt.Errorf("none matches %s: %w", uri, fs.ErrNotExist)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func TestChecks(t *testing.T) {
 	c := tree{"/": look, "/in/": look, "/in/a.csv": hdfs.AccessRead, "/in/.a.x.inprogress": 0, "/in/_SUCCESS": 0, "/in/deeper/": 0, "/secret/": look, "/secret/x": 0, "/empty/": all, "/mine/": all}
 	for name, want := range map[string]string{
 		"/in": "", "/in/": "", "/in/*.csv": "", "/in/a.csv": "", "/i*/a*": "",
-		"/in/b.csv": "no file matches hdfs:///in/b.csv: file does not exist", "/in/*.json": "no file matches", "/none": "no file matches", "/empty": "no file matches", "/secret": "/secret/x: permission denied", "/secret/x": "permission denied",
+		"/in/b.csv": "none matches hdfs:///in/b.csv: file does not exist", "/in/*.json": "none matches", "/none": "none matches", "/empty": "none matches", "/secret": "/secret/x: permission denied", "/secret/x": "permission denied",
 	} {
 		err := checkRead(t.Context(), c, path.Clean(name), "hdfs://"+name)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
