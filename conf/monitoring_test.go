@@ -19,9 +19,10 @@ func metricNames() map[string]bool {
 			Operators: []appmaster.Operator{{Counters: map[string]int64{"late records": 1}}},
 			Subtasks:  []appmaster.Subtask{{Watermark: &mark, Hops: []appmaster.Hop{{Buckets: telemetry.LatencyOf(nil, 0)}}}}}},
 		Agents:  []appmaster.Agent{{State: "alive", RSS: 1}},
+		Process: appmaster.Process{Goroutines: 1},
 		Sources: []appmaster.Source{{Splits: []appmaster.Split{{Position: 1, End: 2, Records: 1, Fetches: 1, Committed: 1}}}},
 	}
-	names := map[string]bool{}
+	names := map[string]bool{"heddle_app_up": true, "heddle_exporter_up": true, "heddle_app_scrape_duration_seconds": true} // the exporter's own
 	for _, f := range appmaster.Figures(s) {
 		name := telemetry.PrometheusName(&f)
 		names[name] = true

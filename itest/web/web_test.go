@@ -3,11 +3,14 @@ package web
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/appmaster/web"
+	"github.com/heddle-stream/heddle/internal/profile"
 	"github.com/heddle-stream/heddle/itest/testbed"
 )
 
@@ -143,6 +147,53 @@ func TestKeyboard(t *testing.T) {
 	p.clean()
 }
 
+// TestExporter: what the exporter serves of the running demo pleases Prometheus's own checker, and so do the alerts on it.
+func TestExporter(t *testing.T) {
+	testbed.Group(t, "web")
+	b := testbed.New(t)
+	heddle := testbed.BuildHeddle(t, b)
+	env := []string{"XDG_STATE_HOME=" + b.Dir("state")}
+	p := b.Start(testbed.Spec{Name: "demo", Path: heddle, Args: []string{"demo", "--duration", "10m", "--rate", "2000"}, Env: env})
+	t.Cleanup(func() { p.Interrupt(); p.Wait(patience) })
+	e := b.Start(testbed.Spec{Name: "exporter", Path: heddle, Args: []string{"exporter", "--listen", "127.0.0.1:0", "--refresh", "0s"}, Env: env})
+	t.Cleanup(func() {
+		e.Interrupt()
+		if code := e.Wait(patience); code != 0 {
+			t.Errorf("the exporter exits with %d:\n%s", code, e.Tail(20))
+		}
+	})
+	var text string
+	b.Eventually("metrics of the demo", patience, func() error {
+		at := address.FindString(e.Output())
+		if at == "" {
+			return fmt.Errorf("no address yet in: %s", e.Tail(5))
+		}
+		r, err := http.Get(at + "metrics")
+		if err != nil {
+			return err
+		}
+		defer r.Body.Close()
+		data, err := io.ReadAll(r.Body)
+		if text = string(data); !strings.Contains(text, "heddle_split_records_total{") {
+			return fmt.Errorf("%v in\n%.2000s", err, text)
+		}
+		return nil
+	})
+	if !regexp.MustCompile(`heddle_app_up\{app="heddle-[^"]+"\} 1\n`).MatchString(text) {
+		t.Errorf("the demo was not read:\n%.2000s", text)
+	}
+	if out, err := testbed.Promtool(b, text, "check", "metrics"); err != nil {
+		t.Errorf("promtool does not like what the exporter serves: %v\n%s", err, out)
+	}
+	rules, err := os.ReadFile(filepath.Join("..", "..", "conf", "monitoring", "heddle-alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := testbed.Promtool(b, string(rules), "check", "rules"); err != nil {
+		t.Errorf("promtool does not like the alerts: %v\n%s", err, out)
+	}
+}
+
 // fake is a master whose job the tests make up.
 type fake struct {
 	mu       sync.Mutex
@@ -158,6 +209,17 @@ func (f *fake) Snapshot() *appmaster.Snapshot {
 
 func (f *fake) Cancel(reason string) { f.canceled <- reason }
 
+// TakeProfile implements appmaster.Profiler.
+func (f *fake) TakeProfile(of string, kind profile.Kind, _ time.Duration) (appmaster.ProcessProfile, error) {
+	return appmaster.ProcessProfile{ID: 1, Of: of, Kind: kind, State: appmaster.ProfileRunning}, nil
+}
+
+// Profiles implements appmaster.Profiler.
+func (f *fake) Profiles() []appmaster.ProcessProfile { return nil }
+
+// ProfileData implements appmaster.Profiler.
+func (f *fake) ProfileData(uint64) []byte { return nil }
+
 // serve serves the dashboard of a made-up job.
 func serve(t *testing.T, f *fake) string {
 	t.Helper()
@@ -166,7 +228,9 @@ func serve(t *testing.T, f *fake) string {
 		t.Fatal(err)
 	}
 	s, err := web.New(web.Config{Listener: l, Token: "token",
-		Options: func() []web.Option { return []web.Option{{Name: "trace.ui-url", Value: "http://jaeger.example/trace/{trace}"}} }})
+		Options: func() []web.Option {
+			return []web.Option{{Name: "trace.ui-url", Value: "http://jaeger.example/trace/{trace}"}}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +335,7 @@ func TestHostile(t *testing.T) {
 			Vertices: []appmaster.Vertex{{Name: evil, Parallelism: 1, Tasks: map[string]int{evil: 1}, Operators: []appmaster.Operator{{Name: evil, Kind: evil, Counters: map[string]int64{evil: 1}}}, Subtasks: []appmaster.Subtask{{State: evil, Agent: evil, Error: evil}}}},
 			Agents:   []appmaster.Agent{{ID: evil, Container: evil, Host: evil, State: evil, Why: evil, Exchange: evil, LastLogs: []string{evil}, Slots: []appmaster.Slot{{Agent: evil, Job: evil, Tasks: []string{evil}}}}},
 			Sources:  []appmaster.Source{{Name: evil, Splits: []appmaster.Split{{ID: evil, Trouble: evil}}}},
-			Held: []appmaster.Container{{ID: evil, Agent: evil, Host: evil, State: evil}, {ID: "x", Agent: evil, Exit: &appmaster.Exit{Reason: evil, Told: evil + "told", Fix: evil + "fix", LastLogs: []string{evil}}}},
+			Held:     []appmaster.Container{{ID: evil, Agent: evil, Host: evil, State: evil}, {ID: "x", Agent: evil, Exit: &appmaster.Exit{Reason: evil, Told: evil + "told", Fix: evil + "fix", LastLogs: []string{evil}}}},
 			Warnings: []appmaster.Warning{{Time: now, Message: evil}}}
 	}}
 	p := open(t, serve(t, f), 1400, 900)

@@ -67,7 +67,7 @@ export function agent(v, state, name, draw) {
       fact("Segments in use", `${count(a.segments_used)} of ${count(a.segments)}`, bar(a.segments_used / (a.segments || 1), "segments in use")),
       fact("Exchange in", bytes(now(`a${a.id}.in`)) + "/s", spark(course(`a${a.id}.in`), "bytes in a second", { width: 110 })), fact("Exchange out", bytes(now(`a${a.id}.out`)) + "/s", spark(course(`a${a.id}.out`), "bytes out a second", { width: 110 }))),
     a && h("section", { class: "panel" }, table("Tasks", [
-      { head: "Task", cell: (t) => (to(t.task) ? h("a", { href: `#/vertex/${to(t.task).id}` }, t.task) : t.task) }, { head: "Slot", num: true, cell: (t) => String(t.slot) },
+      { head: "Task", cell: (t) => (to(t.task) ? h("a", { href: `#/vertex/${to(t.task).id}` }, t.task) : t.task) }, { head: "Slot", cell: (t) => String(t.slot) },
     ], tasks, { title: true, key: (t) => t.task, empty: "it runs none" })),
     a && a.state !== "lost" && panel(name, v, state, draw)];
 }
