@@ -148,6 +148,18 @@ type realm struct {
 	addr string
 }
 
+// change changes fields of a realm that answers already.
+func (r *realm) change(f func()) {
+	r.Lock()
+	defer r.Unlock()
+	f()
+}
+
+// skew sets the KDC's clock ahead.
+func (r *realm) skew(d time.Duration) {
+	r.change(func() { r.Now = func() time.Time { return time.Now().Add(d) } })
+}
+
 // krb5 writes krb5.conf.
 func (w *world) krb5(r *realm, more string, kdcs ...string) {
 	text := "[libdefaults]\n default_realm = TEST.LOCAL\n dns_lookup_kdc = false\n" + more + "\n[realms]\n TEST.LOCAL = {\n"
