@@ -338,7 +338,11 @@ func TestFiftyEnd(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		begun := time.Now()
 		s.d.Stop(ctx)
+		if d := time.Since(begun); d > 20*time.Second { // not when they are given up for another reason
+			t.Errorf("Stop took %v", d)
+		}
 		time.Sleep(time.Second) // those that NodeManagers were slow to stop went back to the ResourceManager
 		if n := len(s.c.Running()); n != 0 {
 			t.Errorf("%d containers run after Stop", n)
