@@ -96,6 +96,7 @@ func (x *cluster) testDoctor(t *testing.T) {
 	x.kdc.Kinit(good, alice, "alice")
 	x.kdc.Kinit(short, alice, "alice", "-l", "1s")
 	x.tool(t, "-setSpaceQuota", "1k", "/user/carol")
+	defer x.tool(t, "-clrSpaceQuota", "/user/carol") // after the safe mode
 	need := func(name string, write bool) []flow.Need {
 		return []flow.Need{{Kind: flow.NeedPath, Name: "hdfs://" + name, Read: true, Write: write}}
 	}
