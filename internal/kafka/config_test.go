@@ -13,7 +13,9 @@ import (
 
 func TestMain(m *testing.M) {
 	// sarama opens a circuit breaker after failures, whose goroutine sleeps 10 s and ends.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/eapache/go-resiliency/breaker.(*Breaker).timer"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/eapache/go-resiliency/breaker.(*Breaker).timer"),
+		// The fake broker's, which ends with the connection, but may take its time on a busy machine.
+		goleak.IgnoreAnyFunction("github.com/twmb/franz-go/pkg/kfake.(*clientConn).read.func1"))
 }
 
 func options(pairs ...string) func(string) (string, bool) {
