@@ -27,9 +27,7 @@ func (x *explanation) ask(a report.Ask, vague bool) {
 	if !x.nodes(label, a.Each) || vague {
 		return
 	}
-	if !x.beyond(a, label) {
-		return
-	}
+	x.beyond(a, label)
 	x.limits(label, a.Each)
 	x.user(a.Each)
 }

@@ -19,11 +19,11 @@ type ceiling struct {
 
 const unlimited = math.MaxInt64
 
-// beyond judges whether all that is asked for can ever come; false if it can't, however long one waits.
-func (x *explanation) beyond(a report.Ask, label string) bool {
+// beyond judges whether all that is asked for can ever come, however long one waits.
+func (x *explanation) beyond(a report.Ask, label string) {
 	each := a.Each
 	if a.Count <= 0 || each.MemoryMB <= 0 {
-		return true
+		return
 	}
 	cores := x.coresCount(label, each)
 	held := report.Resource{MemoryMB: x.f.App.MemoryMB, VCores: x.f.App.VCores}
@@ -41,16 +41,15 @@ func (x *explanation) beyond(a report.Ask, label string) bool {
 			fix: "Ask for less: a smaller parallelism, or smaller agents (agent.memory, agent.cpu) with more slots each (agent.slots). Or have nodes added, or those that are unwell mended (`heddle nodes`)."})
 	}
 	if len(all) == 0 {
-		return true
+		return
 	}
 	least := slices.MinFunc(all, func(a, b ceiling) int { return cmp.Compare(a.more, b.more) })
 	if least.more >= int64(a.Count) {
-		return true
+		return
 	}
 	wants := report.Resource{MemoryMB: held.MemoryMB + int64(a.Count)*each.MemoryMB, VCores: held.VCores + int64(a.Count)*each.VCores}
 	x.add(Blocks, "beyond-capacity", fmt.Sprintf("%s of %s are wanted beside the %d that it has, %s in all. %s it can have %s at most, even if nobody else had anything: as things are, %d of them will never come.",
 		count(a.Count, "more container"), each, x.f.App.Containers, wants, least.who, amountOf(least.most), int64(a.Count)-max(0, least.more)), least.fix)
-	return false
 }
 
 // amountOf writes an amount of which a part may not be limited.
