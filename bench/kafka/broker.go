@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -177,7 +178,7 @@ func (b *realBroker) measured(ctx context.Context, class string, args ...string)
 	return string(out), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
-// topic makes a topic, in place of the one there is.
+// topic makes a topic, in place of the one there is, and waits until the broker tells of it.
 func (b *realBroker) topic(ctx context.Context, name string) error {
 	if err := b.drop(ctx, name); err != nil {
 		return err
@@ -192,10 +193,32 @@ func (b *realBroker) topic(ctx context.Context, name string) error {
 		if err == nil {
 			err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
 		}
+		if err == nil || errors.Is(err, kerr.TopicAlreadyExists) {
+			err = b.known(ctx, name)
+		}
 		if err == nil || time.Now().After(end) || ctx.Err() != nil {
 			return err
 		}
 	}
+}
+
+// known is nil if the broker tells of all partitions of a topic.
+func (b *realBroker) known(ctx context.Context, name string) error {
+	req := kmsg.NewPtrMetadataRequest()
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = &name
+	req.Topics = append(req.Topics, t)
+	resp, err := req.RequestWith(ctx, b.client)
+	if err != nil {
+		return err
+	}
+	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
+		return err
+	}
+	if n := len(resp.Topics[0].Partitions); n != partitions {
+		return fmt.Errorf("topic %s has %d partitions", name, n)
+	}
+	return nil
 }
 
 // drop deletes a topic, if there is one.
