@@ -104,7 +104,7 @@ func TestHangUpCancels(t *testing.T) {
 	if cmd.Wait(); cmd.ProcessState.ExitCode() != exitCancelled {
 		t.Errorf("the client ended with %s, want exit code %d\n%s", cmd.ProcessState, exitCancelled, w.logs())
 	}
-	if left, err := os.ReadDir(w.state); err != nil || len(left) > 0 {
+	if left, err := w.kept(); err != nil || len(left) > 0 {
 		t.Errorf("the state directory still holds %v, %v", left, err)
 	}
 }
@@ -130,7 +130,7 @@ func TestRunCannotStart(t *testing.T) {
 		Stdout: &in.stdout, Stderr: &in.stderr, Executable: w.dir + "/nowhere",
 	}, nil)
 	in.expect(3, "cannot start the ApplicationMaster", "nowhere")
-	if left, err := os.ReadDir(w.state); err != nil || len(left) > 0 {
+	if left, err := w.kept(); err != nil || len(left) > 0 {
 		t.Errorf("the state directory still holds %v, %v", left, err)
 	}
 }

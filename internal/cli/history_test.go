@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,12 @@ func (w *world) result(args ...string) string {
 	in := w.start(args...)
 	in.expect(0)
 	return in.stdout.String()
+}
+
+// kept is what is in the state directory beside the reports of applications.
+func (w *world) kept() ([]os.DirEntry, error) {
+	entries, err := os.ReadDir(w.state)
+	return slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == historyDir }), err
 }
 
 // TestHistory: what an application did is shown when it is gone, with its directory; secrets are masked; and one whose ApplicationMaster was killed has a

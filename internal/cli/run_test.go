@@ -108,7 +108,7 @@ func TestRunWordCount(t *testing.T) {
 			if got := counted(t, out); !maps.Equal(got, words) {
 				t.Errorf("counted %v, want %v", got, words)
 			}
-			if left, err := os.ReadDir(w.state); err == nil && len(left) > 0 {
+			if left, err := w.kept(); err == nil && len(left) > 0 {
 				t.Errorf("the state directory still holds %v", left)
 			}
 		})
@@ -255,7 +255,7 @@ func TestInterruptCancels(t *testing.T) {
 	in.signals <- os.Interrupt
 	in.expect(6, "cancelling the job", "heddle: the job was cancelled after ")
 	w.gone()
-	if left, err := os.ReadDir(w.state); err != nil || len(left) > 0 {
+	if left, err := w.kept(); err != nil || len(left) > 0 {
 		t.Errorf("the state directory still holds %v, %v", left, err)
 	}
 }

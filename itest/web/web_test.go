@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -185,11 +184,11 @@ func TestExporter(t *testing.T) {
 	if out, err := testbed.Promtool(b, text, "check", "metrics"); err != nil {
 		t.Errorf("promtool does not like what the exporter serves: %v\n%s", err, out)
 	}
-	rules, err := os.ReadFile(filepath.Join("..", "..", "conf", "monitoring", "heddle-alerts.yaml"))
+	rules, err := filepath.Abs(filepath.Join("..", "..", "conf", "monitoring", "heddle-alerts.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := testbed.Promtool(b, string(rules), "check", "rules"); err != nil {
+	if out, err := testbed.Promtool(b, "", "check", "rules", rules); err != nil {
 		t.Errorf("promtool does not like the alerts: %v\n%s", err, out)
 	}
 }

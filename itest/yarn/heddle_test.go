@@ -160,6 +160,7 @@ func TestHeddle(t *testing.T) {
 	t.Run("agent", c.testAgent)
 	t.Run("inside", c.testInside)
 	t.Run("attempt", c.testAttempt)
+	t.Run("history", c.testHistory)
 	t.Run("client", c.testClient)
 	t.Run("interrupt", c.testInterrupt)
 	t.Run("timeout", c.testTimeout)
