@@ -85,6 +85,8 @@ var builtin = []Option{
 		Doc: "Address of the REST API and the dashboard. With target yarn, every address of the ApplicationMaster's node unless it is set."},
 	{Name: "web.port", Type: String, Default: "0",
 		Doc: "Port of the REST API and the dashboard: one, a list or a range. 0: any free one."},
+	{Name: "web.origins", Type: List,
+		Doc: "With target yarn, by which other addresses than the ResourceManagers' own browsers reach the dashboard, such as https://knox.example.com:8443: actions from pages of other sites are refused."},
 
 	{Name: "exchange.bind", Type: String, Default: "127.0.0.1",
 		Doc: "Address on which an agent accepts records from other agents. With target yarn, every address of its node unless it is set."},
@@ -93,7 +95,7 @@ var builtin = []Option{
 	{Name: "exchange.advertise", Type: String,
 		Doc: "Host, or host:port, told to other agents. Unset: the address that is listened on; with target yarn, the node's name."},
 	{Name: "exchange.tls", Type: Bool, Default: "false",
-		Doc: "Whether records are encrypted between agents, by mutual TLS under the application's own CA. Connections prove themselves in any case."},
+		Doc: "Whether records are encrypted between agents, by mutual TLS under the application's own CA. Unless it is set: they are on a cluster that demands Kerberos. Connections prove themselves in any case."},
 	{Name: "exchange.segment-bytes", Type: Bytes, Default: "64KiB", Min: "1KiB", Max: "16MiB",
 		Doc: "Size of a segment: what credit counts and a data frame carries at most."},
 	{Name: "exchange.memory", Type: Bytes, Default: "64MiB", Min: "1MiB",

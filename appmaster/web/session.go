@@ -39,7 +39,7 @@ const maxAction = 64 << 10
 // action lets an action through that carries the application's token in its header or the action token in its body.
 func (s *Server) action(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !s.bearer(r) {
+		if !proven(r) && !s.bearer(r) {
 			var body struct{ Token string }
 			data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAction))
 			c, _ := s.who(r)

@@ -18,8 +18,9 @@
 // Only GET and PUT are used, answers are JSON in one line, and addresses are relative, since YARN's web proxy passes on
 // nothing else (Hadoop 3.4, WebAppProxyServlet).
 //
-// A request needs the application's token, as a bearer token, unless it comes over this host's loopback from a process of
-// the user who runs the application. Thus a browser beside it needs no secret in an address, and other users stay outside.
+// A request needs the application's token, as a bearer token or by a proof (Prove), unless it comes over this host's loopback from a process of
+// the user who runs the application. Thus a browser beside it needs no secret in an address, and other users stay outside. Of an application on YARN,
+// it needs the token, or to come through YARN's web proxy, from no other site's page, for a user who may (Proxy).
 package web
 
 import (
@@ -72,6 +73,7 @@ type Server struct {
 	wg    sync.WaitGroup // the serving goroutine
 
 	attached attachment
+	proofs   proofs
 
 	// Set by Start, before it serves.
 	view appmaster.View
@@ -148,15 +150,43 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
-		if _, ok := s.who(r); !ok {
+		good, err := s.proven(r)
+		if good {
+			r = r.WithContext(context.WithValue(r.Context(), provenKey{}, true))
+		}
+		c, ok := s.who(r)
+		if !ok {
 			h.Set("WWW-Authenticate", `Bearer realm="heddle"`)
-			fail(w, http.StatusUnauthorized, "this needs the application's token (Authorization: Bearer …), or a browser of the same user on the same host")
+			fail(w, http.StatusUnauthorized, "%s", s.refusal(err))
 			return
+		}
+		if c.proxied {
+			if why := s.cfg.Proxy.foreign(r); why != "" {
+				s.cfg.Logger.Warn("refused a request that another site's page had a browser send", "user", c.user, "path", r.URL.Path, "why", why)
+				fail(w, http.StatusForbidden, "refused: %s", why)
+				return
+			}
 		}
 		state := s.view.Snapshot().State // of what is served, or one before
 		next.ServeHTTP(w, r)
 		s.attached.note(r, state)
 	})
+}
+
+// provenKey is the context's key of a request whose proof was good.
+type provenKey struct{}
+
+func proven(r *http.Request) bool { return r.Context().Value(provenKey{}) != nil }
+
+// refusal tells a caller who is not let in how to get in.
+func (s *Server) refusal(err error) string {
+	switch {
+	case err != nil:
+		return err.Error()
+	case s.cfg.Proxy != nil:
+		return "this page is reached through the ResourceManager's web proxy, by those who may see the application, or with the application's token (Authorization: Bearer …)"
+	}
+	return "this needs the application's token (Authorization: Bearer …), or a browser of the same user on the same host"
 }
 
 // bearer reports whether a request has the application's token.

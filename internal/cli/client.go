@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/appmaster/web"
 )
 
 // client asks the REST API of an application's ApplicationMaster.
@@ -111,11 +112,11 @@ func (c *client) send(ctx context.Context, method, path string, payload []byte, 
 
 // fetch returns the body of an answer.
 func (c *client) fetch(ctx context.Context, method, path string, payload []byte) ([]byte, error) {
-	web, err := c.address()
+	base, err := c.address()
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, web+withQuery(path, c.query), bytes.NewReader(payload))
+	req, err := http.NewRequestWithContext(ctx, method, base+withQuery(path, c.query), bytes.NewReader(payload))
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (c *client) fetch(ctx context.Context, method, path string, payload []byte)
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
+		web.Prove(req, payload, c.token) // the token itself does not go over a network
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

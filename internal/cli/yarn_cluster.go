@@ -104,12 +104,12 @@ func (h *hadoop) hdfs() (hdfs.Config, error) {
 	return cfg, err
 }
 
-// proxyHosts are those that YARN's web proxy sends from.
-func (h *hadoop) proxyHosts() []string {
-	var hosts []string
+// proxyPages are host:port of YARN's web proxies: those of all ResourceManagers, and the one that stands alone.
+func (h *hadoop) proxyPages() []string {
+	var pages []string
 	add := func(addr string) {
-		if host, _, err := net.SplitHostPort(addr); err == nil && !slices.Contains(hosts, host) {
-			hosts = append(hosts, host)
+		if _, _, err := net.SplitHostPort(addr); err == nil && !slices.Contains(pages, addr) {
+			pages = append(pages, addr)
 		}
 	}
 	if alone, err := h.conf.Address("yarn.web-proxy.address", 0); err == nil {
@@ -119,6 +119,17 @@ func (h *hadoop) proxyHosts() []string {
 		for _, rm := range rms {
 			add(rm.Web)
 			add(rm.WebHTTPS)
+		}
+	}
+	return pages
+}
+
+// hostsOf are the hosts of addresses, each once.
+func hostsOf(addrs []string) []string {
+	var hosts []string
+	for _, a := range addrs {
+		if host, _, err := net.SplitHostPort(a); err == nil && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
 		}
 	}
 	return hosts

@@ -84,6 +84,9 @@ func (s *session) runYARNMaster(ctx context.Context, path string) error {
 	}
 	fitProcess(m.launch.MemoryMB, int64(m.app.conf.Int("appmaster.cpu")), m.launch.VmemRatio)
 	defer m.h.close()
+	if text := m.h.inClear(m.app.conf); text != "" {
+		m.app.log.Warn(text)
+	}
 	if n := k.id.Attempt.Number; n > 1 {
 		m.app.log.Warn("an earlier attempt of this application failed: the job starts afresh", "attempt", n)
 	}
@@ -340,7 +343,8 @@ func (m *yarnMaster) agentFiles() map[string]string {
 // as everywhere else there; else the application's user and those whom the options name.
 func (m *yarnMaster) proxy() *web.Proxy {
 	c := m.app.conf
-	p := &web.Proxy{Hosts: m.h.proxyHosts()}
+	pages := m.h.proxyPages()
+	p := &web.Proxy{Hosts: hostsOf(pages), Pages: pages, Origins: c.List("web.origins")}
 	guarded, err := m.h.conf.Bool("yarn.acl.enable", false)
 	p.Modify = func(user string) bool {
 		return err == nil && !guarded || user == m.h.user || named(c.Text("yarn.acl-modify"), user)

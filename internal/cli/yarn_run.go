@@ -32,6 +32,12 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 		return err
 	}
 	defer h.close()
+	if err := h.encrypt(c); err != nil {
+		return err
+	}
+	if text := h.inClear(c); text != "" {
+		fmt.Fprintln(s.env.Stderr, "heddle: warning: "+text)
+	}
 	sub := &submission{s: s, conf: c, h: h, plan: plan, needs: needs, text: text, extra: extra, times: times}
 	defer sub.close()
 	p := newProgress(s, plan.Name, plan.Name, f.quiet, times)

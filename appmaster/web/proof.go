@@ -1,0 +1,98 @@
+package web
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// proofScheme is the scheme of an Authorization header by which a caller proves to have the application's token without sending it: connections
+// within a cluster are not encrypted. Its parts are the time in seconds, a word that is used once, and a keyed hash of both and of the request.
+const proofScheme = "Heddle-Proof "
+
+// proofLife is how much the clocks of caller and server may differ, and thus how long a proof could be played back if it were not remembered.
+const proofLife = 5 * time.Minute
+
+// Prove adds to a request, whose body is given, a proof that its sender has the application's token. The request must reach the server as it is, by no
+// proxy that alters it.
+func Prove(r *http.Request, body []byte, token string) {
+	at, once := strconv.FormatInt(time.Now().Unix(), 10), rand.Text()
+	key := sha256.Sum256([]byte(token))
+	r.Header.Set("Authorization", proofScheme+at+" "+once+" "+base64.RawURLEncoding.EncodeToString(proof(key[:], at, once, r.Method, r.URL.RequestURI(), body)))
+}
+
+func proof(key []byte, at, once, method, uri string, body []byte) []byte {
+	m := hmac.New(sha256.New, key)
+	sum := sha256.Sum256(body)
+	fmt.Fprintf(m, "request\x00%s\x00%s\x00%s\x00%s\x00%x", at, once, method, uri, sum)
+	return m.Sum(nil)
+}
+
+// proofs are those that were taken: each is good once.
+type proofs struct {
+	mu    sync.Mutex // guards what follows
+	taken map[string]time.Time
+	swept time.Time
+}
+
+// first reports whether a proof, which is good, has not been seen before.
+func (p *proofs) first(once string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.swept) > proofLife {
+		p.swept = now
+		for k, at := range p.taken {
+			if now.Sub(at) > 2*proofLife { // made when the caller's clock was ahead
+				delete(p.taken, k)
+			}
+		}
+	}
+	if _, seen := p.taken[once]; seen {
+		return false
+	}
+	if p.taken == nil {
+		p.taken = map[string]time.Time{}
+	}
+	p.taken[once] = now
+	return true
+}
+
+// proven reports whether a request has a proof that was never used, and puts its body back. It is asked once for each request.
+func (s *Server) proven(r *http.Request) (bool, error) {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), proofScheme)
+	if !ok {
+		return false, nil
+	}
+	part := strings.Split(given, " ")
+	if len(part) != 3 {
+		return false, errors.New("a proof is a time, a word and a hash")
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxAction+1))
+	if err != nil || len(body) > maxAction {
+		return false, errors.New("the request's body can't be read, or is too long")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	mac, err := base64.RawURLEncoding.DecodeString(part[2])
+	if err != nil || !hmac.Equal(mac, proof(s.token[:], part[0], part[1], r.Method, r.RequestURI, body)) {
+		return false, errors.New("the proof is not that of the application's token for this request")
+	}
+	at, err := strconv.ParseInt(part[0], 10, 64)
+	now := time.Now()
+	if off := now.Sub(time.Unix(at, 0)); err != nil || off.Abs() > proofLife {
+		return false, fmt.Errorf("the clocks of caller and ApplicationMaster differ by %v", off.Round(time.Second))
+	}
+	if !s.proofs.first(part[1], now) {
+		return false, errors.New("this proof was used before")
+	}
+	return true, nil
+}
