@@ -47,7 +47,9 @@ func (t *alignTest) told() string {
 
 func (t *alignTest) toldNow() string {
 	var out []string
-	for _, g := range t.a.due(t.now, func(v, s int) (int, cluster.TaskState) { return t.tasks[[2]int{v, s}].attempt, t.tasks[[2]int{v, s}].state }) {
+	for _, g := range t.a.due(t.now, func(v, s int) (int, cluster.TaskState) {
+		return t.tasks[[2]int{v, s}].attempt, t.tasks[[2]int{v, s}].state
+	}) {
 		least := fmt.Sprint(g.GetLeast())
 		if g.GetLeast() == flow.MaxTime {
 			least = "nobody"

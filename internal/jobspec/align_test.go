@@ -64,7 +64,9 @@ sink: { discard: {} }
 			}
 		}
 	}
-	option := func(name string) (string, bool) { return strings.Join(k.cluster.ListenAddrs(), ","), name == kafka.OptBrokers }
+	option := func(name string) (string, bool) {
+		return strings.Join(k.cluster.ListenAddrs(), ","), name == kafka.OptBrokers
+	}
 	if err := inproc.Run(k.ctx, inproc.Config{Graph: job.Graph(), Compiled: g, Options: option, Progress: progress}); err != nil {
 		t.Fatal(err)
 	}
