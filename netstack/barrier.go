@@ -179,11 +179,12 @@ func (p *Partition) Overdraft(sub int) *bufpool.Segment {
 		return seg
 	}
 	p.mu.Lock()
-	if p.err != nil || !p.account.Overdraw(p.stack.cfg.Overdraft) {
+	s := &p.subs[sub] // which holds none if its connection held it back: its first is guaranteed, as in tryGet
+	if p.err != nil || (s.held > 0 && !p.account.Overdraw(p.stack.cfg.Overdraft)) {
 		p.mu.Unlock()
 		return nil
 	}
-	p.subs[sub].held++
+	s.held++
 	p.mu.Unlock()
 	return p.stack.pool.Get()
 }

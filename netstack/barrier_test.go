@@ -1,6 +1,7 @@
 package netstack
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 )
@@ -123,5 +124,86 @@ func TestOverdraft(t *testing.T) {
 	}
 	if p.TryGet(0) == nil {
 		t.Error("overdraft was not given back")
+	}
+}
+
+// TestOverdraftOfTheGuaranteed has a connection that is busy with others' data hold up a producer that has nothing on its way: the
+// segment that the overdraft then gives is the subpartition's own, and costs it none of those that are lent.
+func TestOverdraftOfTheGuaranteed(t *testing.T) {
+	a, b := start(t, func(c *Config) { c.Overdraft = 3 }), start(t, nil)
+	p := mustPartition(t, a, "p", 1)
+	open(t, b, "p", a.Addr(), 0)
+	eventually(t, "attached", func() bool { return a.Stats().Channels == 1 })
+	a.mu.Lock()
+	admit := &a.connsLocked()[0].admit
+	a.mu.Unlock()
+	admit.add(admit.most)
+	for n := range 100 {
+		if p.TryGet(0) != nil {
+			t.Fatal("got a segment though the connection is full")
+		}
+		seg := p.Overdraft(0)
+		if seg == nil {
+			t.Fatalf("no overdraft after %d were given back", n)
+		}
+		p.Put(0, seg, 0)
+	}
+	if n := a.Stats().SegmentsFloating; n != 0 {
+		t.Errorf("%d segments are lent for ever", n)
+	}
+	signalAll(admit.add(-admit.most))
+}
+
+// TestOvertakenStaysAsItIs reads what a priority event has overtaken only after the consumer has taken all of it, as one does that
+// writes it to a slow disk meanwhile.
+func TestOvertakenStaysAsItIs(t *testing.T) {
+	for _, method := range []string{"none", "lz4", "zstd"} {
+		t.Run(method, func(t *testing.T) {
+			const n = 12
+			edit := func(c *Config) { c.Compression = method }
+			a, b := start(t, edit), start(t, edit)
+			p := mustPartition(t, a, "p", 1)
+			g, w := open(t, b, "p", a.Addr(), 0)
+			eventually(t, "attached", func() bool { return a.Stats().Channels == 1 })
+			payload := func(i int) []byte { return bytes.Repeat([]byte(fmt.Sprintf("segment %d, ", i)), 50) }
+			for i := range n {
+				seg, err := p.Get(t.Context(), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Put(0, seg, copy(seg.Bytes(), payload(i)))
+			}
+			eventually(t, "all are at the consumer", func() bool { return g.Queued() == n })
+			p.Event(0, []byte("barrier"), EventOptions{Priority: true})
+			eventually(t, "the barrier is, too", func() bool {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				return g.channels[0].queue.len() == n+1
+			})
+			barrier, err := next(g, w)
+			if err != nil || string(barrier.Event) != "barrier" {
+				t.Fatalf("got %+v, %v", barrier, err)
+			}
+			passed := g.Overtaken(barrier)
+			for i := range n {
+				it, err := next(g, w)
+				if err != nil || !bytes.Equal(it.Payload, payload(i)) {
+					t.Fatalf("item %d: got %q, %v", i, it.Payload, err)
+				}
+				g.Recycle(it)
+			}
+			if len(passed) != n {
+				t.Fatalf("%d were overtaken, want %d", len(passed), n)
+			}
+			for i := range passed {
+				if got, err := passed[i].Append(nil); err != nil || !bytes.Equal(got, payload(i)) {
+					t.Errorf("overtaken %d: got %q, %v", i, got, err)
+				}
+				passed[i].Release()
+			}
+			g.Close()
+			p.Release()
+			eventually(t, "all is back", func() bool { return a.Stats().SegmentsUsed+b.Stats().SegmentsUsed == 0 })
+		})
 	}
 }

@@ -145,28 +145,16 @@ func expand(to, b []byte, flags uint8) (int, error) {
 
 const compressed = wire.FlagLZ4 | wire.FlagZstd
 
-// plain exchanges the segment of in, which is compressed, for the gate's spare one with the plain payload.
-// The consumer's goroutine calls it.
+// plain exchanges the segment of in, which is compressed, for one with the plain payload: memory that was set aside with the gate's
+// account. (The compressed one can't be kept to decompress the next into: who was given it by Overtaken may not have read it yet.)
 func (g *Gate) plain(in *inItem) error {
-	g.mu.Lock()
-	spare := g.spare
-	g.spare = nil
-	g.mu.Unlock()
-	if spare == nil { // set aside with the gate's account
-		spare = g.stack.pool.Get()
+	to := g.stack.pool.Get()
+	n, err := expand(to.Bytes(), in.seg.Read(0, in.n), in.flags)
+	if err != nil {
+		g.stack.pool.Put(to)
+		return err
 	}
-	n, err := expand(spare.Bytes(), in.seg.Read(0, in.n), in.flags)
-	if err == nil {
-		in.seg, spare = spare, in.seg
-		in.n = n
-	}
-	g.mu.Lock()
-	if !g.closed {
-		g.spare, spare = spare, nil
-	}
-	g.mu.Unlock()
-	if spare != nil {
-		g.stack.pool.Put(spare)
-	}
-	return err
+	g.stack.pool.Put(in.seg)
+	in.seg, in.n = to, n
+	return nil
 }

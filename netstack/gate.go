@@ -49,7 +49,6 @@ type Gate struct {
 	err     error
 	closed  bool
 	events  arena
-	spare   *bufpool.Segment // to decompress into; in the account
 }
 
 // Item is what a gate gives its consumer: a segment, an event, or a channel's end.
@@ -304,10 +303,6 @@ func (g *Gate) Close() error {
 	}
 	g.stack.untaken.Add(-int64(g.queued))
 	g.queued = 0
-	if g.spare != nil {
-		segs = append(segs, g.spare)
-		g.spare = nil
-	}
 	g.unlockAndWake()
 	g.stack.pool.Put(segs...)
 	for i := range g.channels {

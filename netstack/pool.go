@@ -124,7 +124,7 @@ func (s *Stack) dialRetry(ctx context.Context, key connKey) (*conn, error) {
 			return nil, &RemoteError{Peer: key.addr, Op: fmt.Sprintf("connect after %d attempts", try+1), Kind: cluster.Unavailable, Err: err}
 		}
 		select {
-		case <-time.After(backoff/2 + rand.N(backoff)):
+		case <-time.After(backoff/2 + rand.N(max(backoff, 1))):
 		case <-ctx.Done():
 		}
 		backoff = min(2*backoff, maxBackoff)
