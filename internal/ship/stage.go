@@ -154,7 +154,12 @@ func (s *Store) extra(ctx context.Context, dir string, e Extra, progress Progres
 		}
 		defer os.Remove(packed)
 		local, name = packed, name+".zip"
-	} else if e.Archive && !isArchive(name) {
+	} else if e.Archive {
+		if err := checkArchive(local); err != nil {
+			return yarnclient.LocalResource{}, err
+		}
+	}
+	if e.Archive && !isArchive(name) {
 		name += path.Ext(e.Source) // by which NodeManagers know how to unpack it
 		if len(e.Source) > 7 && e.Source[len(e.Source)-7:] == ".tar.gz" {
 			name = e.Link + ".tar.gz"
