@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -346,17 +345,12 @@ func (m *yarnMaster) proxy() *web.Proxy {
 	pages := m.h.proxyPages()
 	p := &web.Proxy{Hosts: hostsOf(pages), Pages: pages, Origins: c.List("web.origins")}
 	guarded, err := m.h.conf.Bool("yarn.acl.enable", false)
+	book := &groupBook{ask: m.h.groups, log: m.app.log}
 	p.Modify = func(user string) bool {
-		return err == nil && !guarded || user == m.h.user || named(c.Text("yarn.acl-modify"), user)
+		return err == nil && !guarded || user == m.h.user || named(c.Text("yarn.acl-modify"), user, book.of)
 	}
-	p.View = func(user string) bool { return named(c.Text("yarn.acl-view"), user) }
+	p.View = func(user string) bool { return named(c.Text("yarn.acl-view"), user, book.of) }
 	return p
-}
-
-// named reports whether an access control list names a user. Groups are not known here.
-func named(acl, user string) bool {
-	users, _, _ := strings.Cut(acl, " ")
-	return acl == "*" || user != "" && slices.Contains(strings.Split(users, ","), user)
 }
 
 // lastLogs asks the NodeManager for the last lines that an agent wrote.

@@ -308,17 +308,6 @@ func TestYARNErrors(t *testing.T) {
 	}
 }
 
-func TestNamed(t *testing.T) {
-	for _, x := range []struct {
-		acl, user string
-		want      bool
-	}{{"", "alice", false}, {"*", "alice", true}, {"bob,alice", "alice", true}, {"bob alice", "alice", false}, {" admins", "", false}, {"", "", false}} {
-		if got := named(x.acl, x.user); got != x.want {
-			t.Errorf("%q, %q: %v", x.acl, x.user, got)
-		}
-	}
-}
-
 func TestLastLinesOf(t *testing.T) {
 	for _, x := range []struct {
 		text  string
