@@ -34,11 +34,13 @@ type agent struct {
 	rejoin     time.Duration         // how long to look for another attempt of the master; 0: there is none to come
 	heard      time.Time             // when the master was last heard of
 	seq        uint64                // of the last heartbeat
-	tokens     uint64                // version of those in use
-	profiling  bool                  // a profile of the process is being taken
-	traced     bool                  // the spans of the process's start were made
-	least      groupMarks            // how far groups of sources are
-	unasked    string                // why it ends although the master did not ask for it; "" if it does not
+	early      *time.Timer           // until the next heartbeat out of turn, of which tasks that begin to run have hasty more
+	hasty      int
+	tokens     uint64     // version of those in use
+	profiling  bool       // a profile of the process is being taken
+	traced     bool       // the spans of the process's start were made
+	least      groupMarks // how far groups of sources are
+	unasked    string     // why it ends although the master did not ask for it; "" if it does not
 
 	wg sync.WaitGroup // tasks and tries to join
 }
@@ -93,6 +95,8 @@ func (a *agent) loop(ctx context.Context) (reason string, err error) {
 	a.join(ctx, ctl.JoinOptions{Wait: a.cfg.JoinTimeout, Firm: a.cfg.Locate == nil})
 	tick := time.NewTicker(a.interval)
 	defer tick.Stop()
+	a.early = time.NewTimer(0)
+	defer a.early.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -104,6 +108,8 @@ func (a *agent) loop(ctx context.Context) (reason string, err error) {
 				return reason, err
 			}
 			a.beat(ctx)
+		case <-a.early.C:
+			a.beatEarly()
 		case <-a.events.signal:
 			if done, reason, err := a.apply(ctx, tick); done {
 				return reason, err
@@ -169,6 +175,8 @@ func (a *agent) handle(ctx context.Context, ev any, tick *time.Ticker) (done boo
 	case taskRunning:
 		if ev.e.state == cluster.Deploying {
 			a.become(ev.e, cluster.Running)
+			a.hasty = earlyBeats
+			a.early.Reset(earlyFirst)
 		}
 	case taskHeldBack:
 		a.heldBack(ev.e)
@@ -285,6 +293,22 @@ func (a *agent) send(m *ctlpb.FromAgent) {
 	if a.link != nil {
 		a.link.out.put(m)
 	}
+}
+
+// People who start a job want to see its first figures: after a task has begun to run, heartbeats out of turn come earlyFirst later, then
+// each after twice the time, earlyBeats in all.
+const (
+	earlyFirst = 25 * time.Millisecond
+	earlyBeats = 5
+)
+
+func (a *agent) beatEarly() {
+	if a.hasty == 0 || a.link == nil {
+		return
+	}
+	a.hasty--
+	a.early.Reset(earlyFirst << (earlyBeats - a.hasty))
+	a.heartbeat()
 }
 
 // heartbeat sends the figures of all tasks.

@@ -208,6 +208,7 @@ func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 	switch msg := msg.M.(type) {
 	case *ctlpb.FromAgent_Heartbeat:
 		a.stats = msg.Heartbeat.GetAgent()
+		m.dirty = m.dirty || m.young()
 		m.tookTokens(a, string(s.agent), msg.Heartbeat.GetTokens())
 		for _, r := range msg.Heartbeat.GetTasks() {
 			m.onReport(r)

@@ -317,6 +317,12 @@ func (m *master) pause(now, until time.Time) time.Duration {
 	return max(0, next.Sub(now))
 }
 
+// young reports whether the job began to run a moment ago, so that its first figures are awaited.
+func (m *master) young() bool {
+	state, since := m.job0().State()
+	return !state.Final() && time.Since(since) < 2*refresh
+}
+
 // show publishes a snapshot if it is time for one.
 func (m *master) show(now time.Time) {
 	if age := now.Sub(m.shown); age >= refresh || m.dirty && age >= soonest {
