@@ -163,10 +163,11 @@ func clean(cells []string) []string {
 	return out
 }
 
-// printable is text without control characters, which could move a terminal's cursor or forge lines. Tabs become spaces.
+// printable is text without control characters, which could move a terminal's cursor, forge lines, or have text run the other way. Tabs become spaces.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
+		switch {
+		case r < ' ', r >= 0x7f && r < 0xa0, r == '\u2028', r == '\u2029', r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
 			return '�'
 		}
 		return r

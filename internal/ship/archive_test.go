@@ -99,3 +99,42 @@ func writeArchive(t *testing.T, file, ext, entry, link string, kind byte) {
 		}
 	}
 }
+
+// TestHostileFolders: a folder is sent without links: what a file's leads to goes along, one to a folder is refused, and so is what is no file.
+func TestHostileFolders(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "ship", "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "outside"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := func(to, name string) {
+		if err := os.Symlink(to, filepath.Join(dir, "ship", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("../../outside", "sub/file")
+	packed, err := packFolder(filepath.Join(dir, "ship"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(packed)
+	z, err := zip.OpenReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	for _, f := range z.File {
+		if f.Mode()&fs.ModeSymlink != 0 || !filepath.IsLocal(f.Name) {
+			t.Errorf("the archive holds %s, %v", f.Name, f.Mode())
+		}
+	}
+	if len(z.File) != 2 || z.File[1].UncompressedSize64 != 4 {
+		t.Errorf("the archive holds %d entries", len(z.File))
+	}
+	link("/", "root")
+	if _, err := packFolder(filepath.Join(dir, "ship")); err == nil || !strings.Contains(err.Error(), "is a link to a folder") {
+		t.Errorf("a link to a folder: %v", err)
+	}
+}

@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPrintable: what names, records and servers say can neither move the cursor, nor ring, nor make lines that look like ours, nor turn text around.
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain, ü, 日本": "plain, ü, 日本", "a\tb": "a    b", "\x1b[2J\x1b]0;x\a": "�[2J�]0;x�", "ok\rheddle: finished\n": "ok�heddle: finished�", "\u009b31m": "�31m",
+		"txt.\u202eexe": "txt.�exe", "a\u2066b\u2028c": "a�b�c", "a\x7f\x00": "a��", "\xff": "�",
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+	for r := range rune(0x100) {
+		if got := printable(string(r)); strings.ContainsFunc(got, func(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }) {
+			t.Errorf("%q becomes %q", r, got)
+		}
+	}
+}
