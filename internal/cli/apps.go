@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -324,30 +323,12 @@ func (s *session) cancel(ctx context.Context, args []string) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	_, err = fmt.Fprintf(s.env.Stdout, "%s\t%s\n", app.id, stateAfterCancel(ctx, app, last.State))
-	return err
-}
-
-// removalTime is within what a client removes the directory of an application that has ended.
-const removalTime = 2 * time.Second
-
-// stateAfterCancel is the state of an application that has ended after it was asked to cancel its job. A client that waits for
-// it removes its directory then, and with it the result, which may have been seen before.
-func stateAfterCancel(ctx context.Context, app appDir, seen string) string {
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		st := stateOf(ctx, app, false).State
-		_, err := os.Stat(app.path)
-		switch {
-		case st != "died":
-			return st
-		case seen != "":
-			return seen
-		case errors.Is(err, fs.ErrNotExist):
-			return "canceled" // the directory of one that died or failed is kept
-		case time.Since(begun) > removalTime:
-			return st
-		}
+	state := stateAtEnd(ctx, app, last).State
+	if state == stateGone {
+		state = "canceled"
 	}
+	_, err = fmt.Fprintf(s.env.Stdout, "%s\t%s\n", app.id, state)
+	return err
 }
 
 // askToCancel tells the ApplicationMaster, unless its application is over and it is about to end.

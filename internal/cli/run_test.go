@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle"
+	"github.com/heddle-stream/heddle/appmaster"
 )
 
 const text = "the warp and the weft\nand the heddle between the two\n"
@@ -272,6 +273,31 @@ func TestCancelAttached(t *testing.T) {
 	}
 	run.expect(6, "the job was cancelled")
 	w.gone()
+}
+
+// One who waits for an application of another client learns how it ended, though its directory is removed.
+func TestWaitAttached(t *testing.T) {
+	w := newWorld(t)
+	run := w.start("run", w.endless())
+	app, _ := w.running()
+	in := w.start("wait", app.id)
+	w.start("cancel", app.id).expect(0)
+	run.expect(6, "the job was cancelled")
+	in.expect(6, "heddle: the job was cancelled")
+	w.gone()
+	for _, test := range []struct {
+		name, want string
+		seen       appmaster.Result
+		app        string
+	}{
+		{"by its report", "canceled", appmaster.Result{}, app.id},
+		{"as it was seen", "finished", appmaster.Result{State: "finished"}, app.id},
+		{"not at all", stateGone, appmaster.Result{}, "heddle-1-1"},
+	} {
+		if got := stateAtEnd(t.Context(), appDir{id: test.app, path: filepath.Join(w.state, test.app)}, test.seen).State; got != test.want {
+			t.Errorf("known %s: %q, want %q", test.name, got, test.want)
+		}
+	}
 }
 
 func TestKillAgent(t *testing.T) {

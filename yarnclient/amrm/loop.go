@@ -87,6 +87,9 @@ func (s *Session) beat(ctx context.Context) error {
 		s.client.SetAuth(hrpc.ByToken(*out.NewToken))
 		s.log.Info("the ResourceManager changed the master's token")
 	}
+	if n := len(out.Refused); n > 0 {
+		s.log.Info("the ResourceManager gave up to place what was asked for with placement constraints: keeping agents apart without", "requests", n)
+	}
 	s.hear(out)
 	switch {
 	case out.Shutdown:

@@ -32,6 +32,9 @@ func (b *Book) Answer(r *pb.AllocateResponseProto) Outcome {
 			out.NewToken = &t
 		}
 	}
+	if len(out.Refused) > 0 {
+		b.keepApart()
+	}
 	b.count()
 	for _, c := range r.GetAllocatedContainers() {
 		b.grant(c, &out)
@@ -252,4 +255,15 @@ func (b *Book) RefusedConstraints() bool {
 	b.unsend()
 	b.refusesC = b.refusesC || had
 	return had
+}
+
+// keepApart asks anew for what was asked for with placement constraints, without them: the ResourceManager gave one of those up, as its placement processor does
+// with what finds no place in a few tries, and would never serve it.
+func (b *Book) keepApart() {
+	for k, a := range b.asks {
+		if a.Count > 0 && b.constrained(a) {
+			b.dirty[k] = true
+		}
+	}
+	b.refusesC = true
 }

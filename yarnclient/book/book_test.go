@@ -482,6 +482,20 @@ func TestConstrained(t *testing.T) {
 	}
 }
 
+// TestGivenUp: what the ResourceManager gives up to place goes out again without constraints, and nothing else does.
+func TestGivenUp(t *testing.T) {
+	b := New(token.Token{})
+	b.Want(Ask{Key: key, Count: 3, MemoryMB: 64, PerNode: 1, Constrain: true})
+	b.Want(Ask{Key: Key{2, 2}, Count: 1})
+	b.Request()
+	out := b.Answer(&pb.AllocateResponseProto{AllocatedContainers: []*pb.ContainerProto{on(key, 1, "a")},
+		RejectedSchedulingRequests: []*pb.RejectedSchedulingRequestProto{{Reason: pb.RejectionReasonProto_RRP_COULD_NOT_PLACE_ON_NODE.Enum()}}})
+	if len(out.Granted) != 1 || len(out.Refused) != 1 {
+		t.Errorf("outcome %+v", out)
+	}
+	want(t, b, "#0 1/5:*=2")
+}
+
 // TestResponseWraps: the number of the last answer goes back as it is, also around its end.
 func TestResponseWraps(t *testing.T) {
 	b := New(token.Token{})
