@@ -164,6 +164,10 @@ func (g *Gate) breach(ch *channel, cause error) {
 	g.mu.Lock()
 	c, id := ch.conn, ch.id
 	g.mu.Unlock()
+	if c == nil { // a frame came before the request was even sent
+		g.failChannel(ch, &RemoteError{Peer: ch.key.addr, Op: "read partition " + ch.partition, Kind: cluster.Corrupt, Err: cause})
+		return
+	}
 	g.failChannel(ch, &RemoteError{Peer: c.peer, Op: "read partition " + ch.partition, Kind: cluster.Corrupt, Err: cause})
 	c.reject(ch, id, cause)
 }

@@ -34,6 +34,9 @@ func (c *conn) attach(ch *channel) bool {
 		})
 		c.unlock()
 	}
+	if c.stack.cfg.DebloatTarget > 0 {
+		ch.gate.resizeLate(c, id)
+	}
 	return true
 }
 

@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"github.com/heddle-stream/heddle/internal/cluster"
+	"github.com/heddle-stream/heddle/netstack/credit"
 	"github.com/heddle-stream/heddle/netstack/wire"
 )
 
@@ -31,11 +32,11 @@ func (c *conn) stepProducer() error {
 		c.mu.Lock()
 		v := c.views[h.Channel]
 		c.mu.Unlock()
-		if v == nil || v.part.Load() == nil {
+		if v == nil {
 			c.stack.stray.Add(1)
 			return nil
 		}
-		v.part.Load().setRoom(v.sub, n)
+		v.resize(n)
 		return nil
 	case wire.Cancel, wire.Done:
 		if v := c.removeView(h.Channel); v != nil {
@@ -61,6 +62,11 @@ func (c *conn) request(id uint32, payload []byte) error {
 	if c.views[id] != nil || id == 0 {
 		c.mu.Unlock()
 		return wire.ErrFrame
+	}
+	if r.Credit > credit.MaxCredit {
+		c.control = wire.AppendError(c.control, id, fault(wire.Protocol, cluster.Corrupt, credit.ErrOverflow))
+		c.unlock()
+		return nil
 	}
 	c.views[id] = v
 	c.mu.Unlock()

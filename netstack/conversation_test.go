@@ -1,6 +1,7 @@
 package netstack
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/testnet"
+	"github.com/heddle-stream/heddle/netstack/credit"
 	"github.com/heddle-stream/heddle/netstack/wire"
 )
 
@@ -387,4 +389,41 @@ func TestProducerSeesCreditOverflow(t *testing.T) {
 	if e, ok := errors.AsType[*RemoteError](err); !ok || e.Kind != cluster.Corrupt {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestProducerRefusesAnOverlargeRequest has a request bring more credit than the protocol allows: it fails, and the partition waits for
+// another consumer.
+func TestProducerRefusesAnOverlargeRequest(t *testing.T) {
+	s, tk := talk(t, false, nil)
+	p := mustPartition(t, s, "p", 1)
+	tk.send(wire.AppendRequest(nil, 1, wire.PartitionRequest{Partition: "p", Credit: 1<<20 + 1}))
+	h, b := tk.want("overlarge request", wire.Error)
+	if f, err := wire.ParseError(b); h.Channel != 1 || err != nil || f.Code != wire.Protocol {
+		t.Errorf("got %+v, %v for channel %d", f, err, h.Channel)
+	}
+	tk.send(wire.AppendRequest(nil, 2, wire.PartitionRequest{Partition: "p", Credit: 1 << 20}))
+	p.Event(0, []byte("hello"), EventOptions{})
+	if h, b := tk.want("event", wire.Event); h.Channel != 2 || string(b) != "hello" {
+		t.Errorf("got %q on channel %d", b, h.Channel)
+	}
+	if err := p.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBreachBeforeTheRequest has a peer send on a channel that is not quite connected: that fails the channel, and nothing else.
+func TestBreachBeforeTheRequest(t *testing.T) {
+	dialing := make(chan struct{})
+	s := start(t, func(c *Config) {
+		c.Dial = func(ctx context.Context, _ string) (net.Conn, error) {
+			close(dialing)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	})
+	g, w := open(t, s, "p", "peer", 0)
+	<-dialing
+	g.breach(&g.channels[0], credit.ErrNoCredit)
+	_, err := next(g, w)
+	wantRemote(t, "data before the request", err, cluster.Corrupt)
 }

@@ -104,10 +104,19 @@ func (g *Gate) resize(elapsed time.Duration) {
 	}
 	for i := range g.channels {
 		if v := g.channels[i].view; v != nil {
-			if p := v.part.Load(); p != nil {
-				p.setRoom(v.sub, uint32(size))
-			}
+			v.resize(uint32(size))
 		}
+	}
+}
+
+// resizeLate tells the producer of a channel that has just been connected a size that is not its own.
+func (g *Gate) resizeLate(c *conn, id uint32) {
+	g.mu.Lock()
+	size := g.debloat.Size()
+	g.mu.Unlock()
+	if size < g.stack.pool.SegmentBytes() && c.lock() {
+		c.control = wire.AppendResize(c.control, id, uint32(size))
+		c.unlock()
 	}
 }
 

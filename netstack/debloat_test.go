@@ -1,6 +1,8 @@
 package netstack
 
 import (
+	"context"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +74,58 @@ func TestDebloat(t *testing.T) {
 			time.Sleep(time.Second)
 			if got := p.Room(0); got != p.SegmentRoom() {
 				t.Errorf("local=%v: segments of %d bytes though nothing waits", local, got)
+			}
+		})
+	}
+}
+
+// TestSizeReachesLateChannels has a gate settle on a size before one of its channels is connected, or before that one's partition is there:
+// the producer gets to know it all the same.
+func TestSizeReachesLateChannels(t *testing.T) {
+	for _, late := range []string{"connection", "partition", "partition within the process"} {
+		synctest.Test(t, func(t *testing.T) {
+			n := testnet.New()
+			dial := make(chan struct{})
+			a, b := simulated(t, n, func(c *Config) {
+				c.DebloatTarget = time.Second
+				c.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+					<-dial
+					return n.Dial(ctx, addr)
+				}
+			})
+			var p *Partition
+			switch late {
+			case "connection":
+				p = mustPartition(t, a, "p", 1)
+			case "partition":
+				close(dial)
+			default:
+				close(dial)
+				b = a
+			}
+			g, _ := open(t, b, "p", a.Addr(), 0)
+			synctest.Wait()
+			g.taken.Store(2000) // of a slow consumer with much waiting
+			g.mu.Lock()
+			g.queued = 5
+			g.mu.Unlock()
+			g.resize(time.Second)
+			g.mu.Lock()
+			g.queued = 0
+			size := g.debloat.Size()
+			g.mu.Unlock()
+			if full := a.SegmentRoom(); size >= full {
+				t.Fatalf("segments are to have %d of %d bytes", size, full)
+			}
+			if late == "connection" {
+				close(dial)
+			} else {
+				synctest.Wait()
+				p = mustPartition(t, a, "p", 1)
+			}
+			synctest.Wait()
+			if got := p.Room(0); got != size&^7 {
+				t.Errorf("late %s: the producer fills segments with %d bytes, want %d", late, got, size)
 			}
 		})
 	}

@@ -1,9 +1,14 @@
 package netstack
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"testing"
+	"time"
+
+	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
 // TestTLSResumption closes connections and dials again: sessions are resumed, each with the peer it was made with.
@@ -49,5 +54,98 @@ func TestTLSResumption(t *testing.T) {
 		eventually(t, "closed", func() bool {
 			return a1.Stats().Connections+a2.Stats().Connections+b.Stats().Connections == 0
 		})
+	}
+}
+
+// TestEverythingAtOnce has checksums, compression, TLS, a key, debloating and two connections together, with as few segments as can be.
+func TestEverythingAtOnce(t *testing.T) {
+	mine := testTLS(t)
+	for _, method := range []string{"lz4", "zstd"} {
+		for _, exclusive := range []int{-1, 1} {
+			t.Run(fmt.Sprint(method, exclusive), func(t *testing.T) {
+				edit := func(c *Config) {
+					c.TLS, c.Checksum, c.Compression, c.DebloatTarget, c.MaxConnections = mine, true, method, time.Second, 2
+					c.ExclusivePerChannel, c.FloatingPerGate, c.MemorySegments = exclusive, -1, 8
+				}
+				a, b := start(t, edit), start(t, edit)
+				p := mustPartition(t, a, "p", 2)
+				g, w := open(t, b, "p", a.Addr(), 0, 1)
+				eventually(t, "attached", func() bool { return a.Stats().Channels == 2 && a.Stats().Connections == 2 })
+				done := make(chan error, 1)
+				go func() { done <- produceTexts(t.Context(), p) }()
+				if err := consumeTexts(g, w); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				if a.Stats().PackedBytes == 0 {
+					t.Error("nothing was compressed")
+				}
+				g.Close()
+				p.Release()
+				eventually(t, "all is back", func() bool { return a.Stats().SegmentsUsed+b.Stats().SegmentsUsed == 0 })
+			})
+		}
+	}
+}
+
+// TestPeerStartsAgain has an agent die in mid-stream and another, with other settings, come at the same address: the consumer's next
+// attempt gets to that one.
+func TestPeerStartsAgain(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		var mine *TLS
+		if encrypted {
+			mine = testTLS(t)
+		}
+		const addr = "127.0.0.1:1" // leads to whoever is a
+		var a *Stack
+		b := start(t, func(c *Config) {
+			c.TLS, c.Checksum, c.Compression = mine, true, "lz4"
+			c.Dial = func(ctx context.Context, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", a.Addr())
+			}
+		})
+		for round := range 4 {
+			a = start(t, func(c *Config) {
+				c.TLS, c.Checksum, c.Compression = mine, round%2 == 0, []string{"lz4", "zstd"}[round/2]
+			})
+			id := fmt.Sprint("p", round/2) // of a second attempt at the same partition, too
+			p := mustPartition(t, a, id, 1)
+			g, w := open(t, b, id, addr, 0)
+			done := make(chan error, 1)
+			go func() { done <- produce(t.Context(), p, 1, 1<<20) }()
+			for range 5 {
+				it, err := next(g, w)
+				if err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				g.Recycle(it)
+			}
+			a.mu.Lock()
+			conns := a.connsLocked()
+			a.mu.Unlock()
+			for _, c := range conns {
+				if c.cork != nil {
+					c.cork.Conn.Close() // without TLS's goodbye, as the kernel does
+				} else {
+					c.nc.Close()
+				}
+			}
+			for {
+				it, err := next(g, w)
+				if err != nil {
+					wantRemote(t, "peer that died", err, cluster.Lost)
+					break
+				}
+				g.Recycle(it)
+			}
+			if err := <-done; err == nil {
+				t.Error("the producer's end came without a consumer")
+			}
+			g.Close()
+			a.Close()
+		}
+		eventually(t, "nothing is left", func() bool { st := b.Stats(); return st.Connections == 0 && st.SegmentsUsed == 0 })
 	}
 }

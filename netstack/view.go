@@ -24,6 +24,8 @@ type view struct {
 	// Set once, before the view is attached; nil until the partition is there.
 	part atomic.Pointer[Partition]
 
+	room atomic.Uint32 // how long the consumer wants segments to be; 0: as they are
+
 	// Guarded by Stack.mu.
 	deadline  time.Time // the request waits until
 	cancelled bool      // the consumer has left: never attach
@@ -95,6 +97,14 @@ func (v *view) fail(f wire.Fault) {
 	v.conn.dropView(v, &f)
 }
 
+// resize enters how long the consumer wants segments to be, also before the partition is there.
+func (v *view) resize(n uint32) {
+	v.room.Store(n)
+	if p := v.part.Load(); p != nil {
+		p.setRoom(v.sub, n)
+	}
+}
+
 // attach makes v the consumer of its subpartition.
 func (p *Partition) attach(v *view) {
 	p.mu.Lock()
@@ -122,6 +132,9 @@ func (p *Partition) attach(v *view) {
 	}
 	s := &p.subs[v.sub]
 	s.view = v
+	if n := v.room.Load(); n > 0 {
+		p.setRoom(v.sub, n)
+	}
 	if err := v.window.Add(v.granted); err != nil {
 		v.window = credit.Window{}
 	}
