@@ -187,7 +187,7 @@ func exchangeConfig(c *conf.Config) netstack.Config {
 		Listen:                  net.JoinHostPort(bind(c, "exchange.bind"), c.Text("exchange.port")),
 		Advertise:               c.Text("exchange.advertise"),
 		SegmentBytes:            int(segment),
-		MemorySegments:          int(c.Bytes("exchange.memory") / segment),
+		MemorySegments:          max(1, int(c.Bytes("exchange.memory")/segment)),
 		ExclusivePerChannel:     none(c.Int("exchange.exclusive")),
 		FloatingPerGate:         none(c.Int("exchange.floating")),
 		MaxPerChannel:           c.Int("exchange.max-per-channel"),
