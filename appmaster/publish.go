@@ -209,6 +209,7 @@ func (m *master) subtaskView(id int, e sched.Execution) Subtask {
 	out.Watermark = watermark(r.TaskReport)
 	out.Busy, out.Blocked = shares(r.TaskReport)
 	out.InQueued, out.OutQueued = int(r.GetInQueued()), int(r.GetOutQueued())
+	out.InPool, out.OutPool = r.GetInPool(), r.GetOutPool()
 	out.measure(v, &r)
 	return out
 }

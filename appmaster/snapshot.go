@@ -147,6 +147,8 @@ type Subtask struct {
 	Blocked    float64   `json:"blocked"`
 	InQueued   int       `json:"in_queued"`  // segments received and not yet consumed
 	OutQueued  int       `json:"out_queued"` // segments emitted and not yet sent
+	InPool     float64   `json:"in_pool"`    // share in use of the segments its input could have from other agents
+	OutPool    float64   `json:"out_pool"`   // share in use of the segments its output could have
 
 	BytesIn  int64      `json:"bytes_in"` // through the exchange
 	BytesOut int64      `json:"bytes_out"`

@@ -32,7 +32,7 @@ type Channel struct {
 	Producer     int    // subtask of the producer, for errors
 }
 
-// Partition is the producer's end. Only the task's goroutine calls its methods, but for Queued.
+// Partition is the producer's end. Only the task's goroutine calls its methods, but for Queued and Usage.
 type Partition interface {
 	// TryGet opens a segment for sub and returns its room, or nil if there is none now.
 	TryGet(sub int) ([]byte, error)
@@ -53,6 +53,8 @@ type Partition interface {
 	Release()
 	// Queued is how many segments wait to be taken; any goroutine may ask.
 	Queued() int
+	// Usage is how many segments it has in use, and how many it could have; any goroutine may ask.
+	Usage() (used, most int)
 }
 
 // Gate is the consumer's end of all channels of one in-edge. Only the task's goroutine calls its methods, but for Queued.
@@ -64,6 +66,8 @@ type Gate interface {
 	Close() error
 	// Queued is how many items wait; any goroutine may ask.
 	Queued() int
+	// Usage is how many of its own segments it has in use, and how many it could have; any goroutine may ask.
+	Usage() (used, most int)
 }
 
 // Item is what a gate delivers: one of Payload, Event and End.

@@ -288,6 +288,19 @@ func (p *memoryPartition) Release() {
 	}
 }
 
+// Usage implements Partition. Without a limit there is no most, and so nothing to be near of.
+func (p *memoryPartition) Usage() (used, most int) {
+	if p.memory.limit == 0 {
+		return 0, 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.subs {
+		used += p.subs[i].out
+	}
+	return used, len(p.subs) * p.memory.limit
+}
+
 // Queued implements Partition.
 func (p *memoryPartition) Queued() int {
 	p.mu.Lock()
@@ -384,6 +397,9 @@ func (g *memoryGate) Close() error {
 	}
 	return nil
 }
+
+// Usage implements Gate: all segments are the partitions'.
+func (g *memoryGate) Usage() (used, most int) { return 0, 0 }
 
 // Queued implements Gate.
 func (g *memoryGate) Queued() int {

@@ -148,6 +148,9 @@ func (g netGate) Close() error { return g.gate.Close() }
 // Queued implements Gate.
 func (g netGate) Queued() int { return g.gate.Queued() }
 
+// Usage implements Gate.
+func (g netGate) Usage() (used, most int) { return g.gate.Usage() }
+
 // doneContext is a context that is cancelled when a channel is closed.
 type doneContext struct{ done <-chan struct{} }
 

@@ -19,6 +19,8 @@ type Report struct {
 	InQueued  int                // items received and not yet consumed
 	OutQueued int                // segments emitted and not yet taken
 	Hops      []HopReport        // of followed records
+	InPool    float64            // share in use of the segments its input could have from other processes; 0 without such input
+	OutPool   float64            // the same of its output
 	AlignMark *int64             // of a source that waits for others: see flow.Aligned; nil: not known
 }
 
@@ -53,10 +55,13 @@ func (t *Task) Report() Report {
 		t.wantSplit.Store(true)
 		t.Wake()
 	}
+	var out pool
 	for _, o := range t.outs {
 		r.OutQueued += o.part.Queued()
+		out.add(o.part.Usage())
 	}
-	r.InQueued = t.inQueued()
+	in := t.input(&r.InQueued)
+	r.InPool, r.OutPool = in.share(), out.share()
 	for _, in := range t.inputs {
 		for p := range in.hops {
 			if counts, sum := in.hops[p].Counts(); counts != nil {
@@ -67,16 +72,33 @@ func (t *Task) Report() Report {
 	return r
 }
 
-func (t *Task) inQueued() int {
+// input adds what is queued in the gates to queued, and returns the segments of all of them.
+func (t *Task) input(queued *int) (in pool) {
 	t.gatesMu.Lock()
 	defer t.gatesMu.Unlock()
-	n := 0
-	for _, in := range t.inputs {
-		if in.gate != nil {
-			n += in.gate.Queued()
+	for _, i := range t.inputs {
+		if i.gate != nil {
+			*queued += i.gate.Queued()
+			in.add(i.gate.Usage())
 		}
 	}
-	return n
+	return in
+}
+
+// pool sums up the segments of several gates or partitions, as Flink does for inPoolUsage and outPoolUsage.
+type pool struct{ used, most int }
+
+func (p *pool) add(used, most int) {
+	p.used += used
+	p.most += most
+}
+
+// share is the part in use, from 0 to 1.
+func (p pool) share() float64 {
+	if p.most == 0 {
+		return 0
+	}
+	return float64(p.used) / float64(p.most)
 }
 
 // publishSplits makes the source's split states readable by Report.

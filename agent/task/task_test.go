@@ -320,8 +320,8 @@ func TestBlockedTimeAndCancel(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		rep := r.tasks[0].Report()
-		if rep.Blocked != 5*time.Second || rep.OutQueued == 0 {
-			t.Errorf("source was blocked for %v of 5 s with %d segments queued", rep.Blocked, rep.OutQueued)
+		if rep.Blocked != 5*time.Second || rep.OutQueued == 0 || rep.OutPool != 1 {
+			t.Errorf("source was blocked for %v of 5 s with %d segments queued, %v of its segments in use", rep.Blocked, rep.OutQueued, rep.OutPool)
 		}
 		for _, task := range r.tasks {
 			task.Cancel()

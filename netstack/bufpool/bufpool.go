@@ -189,6 +189,17 @@ func (a *Account) shareLocked() int {
 	return max(share, 0)
 }
 
+// Reach is how many tickets the account could have out now: those that it has, and those that Borrow would get it beside them.
+func (a *Account) Reach() int {
+	p := a.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a.closed {
+		return 0
+	}
+	return a.borrowed + min(max(0, a.max-a.borrowed), a.ownFree+a.shareLocked())
+}
+
 // Repay gives n floating tickets back.
 func (a *Account) Repay(n int) {
 	p := a.pool

@@ -74,6 +74,33 @@ func TestShares(t *testing.T) {
 	}
 }
 
+func TestReach(t *testing.T) {
+	p := New(64, 20)
+	a, errA := p.Open("a", 2, 1, 10)
+	b, errB := p.Open("b", 3, 0, 10)
+	if errA != nil || errB != nil {
+		t.Fatal(errA, errB)
+	}
+	for _, step := range []struct {
+		of     *Account
+		borrow int
+	}{{a, 1}, {b, 4}, {a, 3}, {b, 100}, {a, 100}} {
+		step.of.Borrow(step.borrow)
+		for _, of := range []*Account{a, b} {
+			reach, has := of.Reach(), of.borrowed
+			got := of.Borrow(1000)
+			if reach != has+got {
+				t.Errorf("reach is %d, but it had %d and got %d", reach, has, got)
+			}
+			of.Repay(got)
+		}
+	}
+	a.Close()
+	if n := a.Reach(); n != 0 {
+		t.Errorf("a closed account could have %d", n)
+	}
+}
+
 func TestSegments(t *testing.T) {
 	for _, size := range []int{8, 1000, 32744} {
 		p := New(size, 3)

@@ -2117,6 +2117,8 @@ type TaskReport struct {
 	Splits        []*SplitReport         `protobuf:"bytes,7,rep,name=splits,proto3" json:"splits,omitempty"`
 	InQueued      int32                  `protobuf:"varint,8,opt,name=in_queued,json=inQueued,proto3" json:"in_queued,omitempty"`           // segments received and not yet consumed
 	OutQueued     int32                  `protobuf:"varint,9,opt,name=out_queued,json=outQueued,proto3" json:"out_queued,omitempty"`        // segments emitted and not yet sent
+	InPool        float64                `protobuf:"fixed64,10,opt,name=in_pool,json=inPool,proto3" json:"in_pool,omitempty"`               // share in use of the segments that the input could have, from 0 to 1
+	OutPool       float64                `protobuf:"fixed64,11,opt,name=out_pool,json=outPool,proto3" json:"out_pool,omitempty"`            // of those that the output could have
 	Hops          []*HopReport           `protobuf:"bytes,20,rep,name=hops,proto3" json:"hops,omitempty"`                                   // of records that were followed
 	AlignMark     *int64                 `protobuf:"varint,21,opt,name=align_mark,json=alignMark,proto3,oneof" json:"align_mark,omitempty"` // of a source that waits for others: where its slowest split is; max int64: nobody need wait for it
 	unknownFields protoimpl.UnknownFields
@@ -2212,6 +2214,20 @@ func (x *TaskReport) GetInQueued() int32 {
 func (x *TaskReport) GetOutQueued() int32 {
 	if x != nil {
 		return x.OutQueued
+	}
+	return 0
+}
+
+func (x *TaskReport) GetInPool() float64 {
+	if x != nil {
+		return x.InPool
+	}
+	return 0
+}
+
+func (x *TaskReport) GetOutPool() float64 {
+	if x != nil {
+		return x.OutPool
 	}
 	return 0
 }
@@ -2872,7 +2888,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\x05agent\x18\x03 \x01(\v2\x16.heddle.ctl.AgentStatsR\x05agent\x12\x16\n" +
 	"\x06tokens\x18( \x01(\x04R\x06tokens\" \n" +
 	"\fHeartbeatAck\x12\x10\n" +
-	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xa9\x03\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xdd\x03\n" +
 	"\n" +
 	"TaskReport\x12'\n" +
 	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12\x1c\n" +
@@ -2885,7 +2901,10 @@ const file_ctl_proto_rawDesc = "" +
 	"\x06splits\x18\a \x03(\v2\x17.heddle.ctl.SplitReportR\x06splits\x12\x1b\n" +
 	"\tin_queued\x18\b \x01(\x05R\binQueued\x12\x1d\n" +
 	"\n" +
-	"out_queued\x18\t \x01(\x05R\toutQueued\x12)\n" +
+	"out_queued\x18\t \x01(\x05R\toutQueued\x12\x17\n" +
+	"\ain_pool\x18\n" +
+	" \x01(\x01R\x06inPool\x12\x19\n" +
+	"\bout_pool\x18\v \x01(\x01R\aoutPool\x12)\n" +
 	"\x04hops\x18\x14 \x03(\v2\x15.heddle.ctl.HopReportR\x04hops\x12\"\n" +
 	"\n" +
 	"align_mark\x18\x15 \x01(\x03H\x00R\talignMark\x88\x01\x01B\r\n" +
