@@ -512,7 +512,7 @@ func TestAgentComesBackWithItsTasks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMaster(t)
-			m.timeout = 300 * time.Millisecond
+			m.timeout = 3 * time.Second
 			job := heddle.NewJob("endless")
 			heddle.ToSink(heddle.FromSource(job, words(1, -1)), &testjob.Sink[string]{})
 			plan := compile(t, job, 1)
