@@ -89,6 +89,7 @@ func TestCluster(t *testing.T) {
 	t.Run("hdfs", x.testHDFS)
 	t.Run("yarn", x.testYARN)
 	t.Run("job", x.testJob)
+	t.Run("attacks", x.testAttacks)
 	t.Run("doctor", x.testDoctor)
 	t.Run("proxy user", x.testProxyUser)
 	t.Run("no REST", x.testNoREST)
