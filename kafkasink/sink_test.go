@@ -22,7 +22,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// The fake broker's: a control function that sleeps while the broker is closed may keep its loop waiting for a lock for good,
+		goleak.IgnoreAnyFunction("github.com/twmb/franz-go/pkg/kfake.(*Cluster).beginSleptControl"),
+		// and what reads a connection ends with it, but may take its time on a busy machine.
+		goleak.IgnoreAnyFunction("github.com/twmb/franz-go/pkg/kfake.(*clientConn).read.func1"))
+}
 
 // testRuntime is what a writer needs of a task.
 type testRuntime struct {
