@@ -195,6 +195,10 @@ var endings = []struct{ sign, kind, fix string }{
 	{"already has", "queue-apps", "The queue has its most applications: end some, or choose another queue."},
 	{"Failed to renew token", "token-renewal", "The ResourceManager may not renew a delegation token of the submission: its renewer is not the ResourceManager's principal, or the token's service is not known there."},
 	{"exceeded the lifetime", "lifetime", "YARN ended it at the end of its lifetime: raise yarn.lifetime, or have the queue's maximum raised."},
+	{"exitCode: 126", "not-executable", "The program may not be executed on that node, whose local directories may be mounted noexec: have programs allowed there, or use one that is installed on the nodes (yarn.binary)."},
+	{"exitCode: -103", "master-memory", "The ApplicationMaster used more virtual memory than the node allows: raise appmaster.memory, or have the check switched off (yarn.nodemanager.vmem-check-enabled)."},
+	{"exitCode: -104", "master-memory", "The ApplicationMaster used more memory than its container has: raise appmaster.memory."},
+	{"exitCode: 137", "master-killed", "The ApplicationMaster was killed by a signal that it can't resist, by the kernel when memory ran out or by somebody: raise appmaster.memory if it was memory; its log tells how far it came."},
 	{"changed on src filesystem", "file-changed", "A file in HDFS changed after the submission: submit again, and let nothing write to the staging directory."},
 }
 

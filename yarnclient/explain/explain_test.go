@@ -167,6 +167,12 @@ func TestExplain(t *testing.T) {
 		{"over: lifetime", func(f *Facts) {
 			f.App.State, f.App.Diagnostics = report.StateKilled, "Application is killed by ResourceManager as it has exceeded the lifetime period."
 		}, "blocks lifetime", []string{"yarn.lifetime"}},
+		{"over: not executable", func(f *Facts) {
+			f.App.State, f.App.Diagnostics = report.StateFailed, "Application x failed 1 times (global limit =2; local limit is =1) due to AM Container for appattempt_1 exited with  exitCode: 126\nFailing this attempt."
+		}, "blocks not-executable", []string{"noexec", "yarn.binary"}},
+		{"over: master's memory", func(f *Facts) {
+			f.App.State, f.App.Diagnostics = report.StateFailed, "Application x failed 1 times due to AM Container for appattempt_1 exited with  exitCode: -104"
+		}, "blocks master-memory", []string{"appmaster.memory"}},
 		{"over: finished", func(f *Facts) { f.App.State, f.App.FinalStatus = report.StateFinished, "SUCCEEDED" }, "", []string{"succeeded"}},
 		{"over: something", func(f *Facts) {
 			f.App.State, f.App.Diagnostics = report.StateKilled, "killed by\n user "+strings.Repeat("x", 900)
