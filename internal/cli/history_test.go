@@ -82,9 +82,12 @@ func TestProfileAndExporter(t *testing.T) {
 	w := newWorld(t)
 	w.start("run", w.endless(), "--detach").expect(0)
 	app, _ := w.running()
-	if text := w.result("profile", app.id, "--master", "--stacks"); !strings.Contains(text, "appmaster.(*master).loop(…)") {
+	if text := w.result("profile", app.id, "--master", "--stacks"); !strings.Contains(text, "\ngithub.com/heddle-stream/heddle/appmaster.(*master).loop(…)\n") {
 		t.Errorf("the stacks of the ApplicationMaster: %.300s", text)
 	}
+	w.start("log-level", app.id, "kafkasorce=debug").expect(2, `no component "kafkasorce": there are appmaster, agent`)
+	w.start("log-level", app.id, "debug", "--for", "-5s").expect(2, "--for is -5s")
+	w.start("log-level", app.id, "kafkasource=debug", "--for", "5s").expect(0)
 	file := filepath.Join(w.dir, "cpu.pprof")
 	w.result("profile", app.id, "--agent", "1", "--cpu", "100ms", "-o", file)
 	if data, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(data), "\x1f\x8b") {

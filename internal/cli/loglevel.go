@@ -49,6 +49,9 @@ func (s *session) keepOutput(ctx context.Context, app *application) (stop func()
 	}
 }
 
+// components are those that a log level can be set for.
+var components = []string{"appmaster", "agent", "exchange", "kafkasource", "kafkasink"}
+
 func (s *session) logLevelCommand() *cobra.Command {
 	var d time.Duration
 	cmd := &cobra.Command{
@@ -62,6 +65,12 @@ Agents that are started later log as configured.`,
 			component, level, ok := strings.Cut(args[1], "=")
 			if !ok {
 				component, level = "", args[1]
+			}
+			switch {
+			case ok && !slices.Contains(components, component):
+				return usage(fmt.Errorf("there is no component %q: there are %s", component, strings.Join(components, ", ")))
+			case d < 0:
+				return usage(fmt.Errorf("--for is %v: say how long, such as 10m, or 0 until the application ends", d))
 			}
 			q := url.Values{"component": {component}, "level": {level}}
 			if d > 0 {

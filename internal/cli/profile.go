@@ -150,7 +150,7 @@ func (s *session) writeProfile(out, app string, p appmaster.ProcessProfile, data
 	}
 	if out == "-" {
 		if p.Kind == profile.Stacks {
-			data = []byte(printable(string(data)))
+			data = []byte(printableLines(string(data)))
 		}
 		_, err := s.env.Stdout.Write(data)
 		return err

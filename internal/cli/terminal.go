@@ -174,6 +174,15 @@ func printable(text string) string {
 	}, strings.ReplaceAll(text, "\t", "    "))
 }
 
+// printableLines is printable for text of several lines, which stay apart.
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // json writes v for programs, indented.
 func (t *terminal) json(v any) error {
 	enc := json.NewEncoder(t.w)
