@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -427,5 +428,60 @@ func TestSlowChannel(t *testing.T) {
 	cancel()
 	if err := <-stuck; err == nil {
 		t.Error("the slow one was not held back")
+	}
+}
+
+// TestDialsInTime has every attempt to connect hang: each ends by the timeout, the pauses between them grow, with jitter, and the error
+// comes after the last.
+func TestDialsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout, backoff = 2 * time.Second, 400 * time.Millisecond
+		n := testnet.New()
+		var began, ended []time.Time
+		_, b := simulated(t, n, func(c *Config) {
+			c.ConnectTimeout, c.ConnectRetries, c.ConnectBackoff = timeout, 3, backoff
+			c.Dial = func(ctx context.Context, _ string) (net.Conn, error) {
+				began = append(began, time.Now())
+				<-ctx.Done()
+				ended = append(ended, time.Now())
+				return nil, ctx.Err()
+			}
+		})
+		g, w := open(t, b, "p", "a", 0)
+		_, err := next(g, w)
+		if e := wantRemote(t, "hanging dials", err, cluster.Unavailable); !errors.Is(e, context.DeadlineExceeded) || !strings.Contains(e.Error(), "after 4 attempts") {
+			t.Errorf("got %v", e)
+		}
+		if len(began) != 4 {
+			t.Fatalf("%d attempts, want 4", len(began))
+		}
+		for i := range began {
+			if took := ended[i].Sub(began[i]); took != timeout {
+				t.Errorf("attempt %d took %v, want %v", i, took, timeout)
+			}
+			if i == 0 {
+				continue
+			}
+			least := backoff << (i - 1) / 2
+			if pause := began[i].Sub(ended[i-1]); pause < least || pause > 3*least {
+				t.Errorf("%v before attempt %d, want %v to %v", pause, i, least, 3*least)
+			}
+		}
+	})
+}
+
+// TestSubpartitionCap: what one consumer may have ahead of it is bounded though there is more to lend.
+func TestSubpartitionCap(t *testing.T) {
+	a := start(t, func(c *Config) { c.FloatingPerGate, c.MaxPerSubpartition = 20, 3 })
+	p := mustPartition(t, a, "p", 2)
+	for sub := range 2 {
+		n := 0
+		for seg := p.TryGet(sub); seg != nil; seg = p.TryGet(sub) {
+			p.Put(sub, seg, 8)
+			n++
+		}
+		if n != 3 {
+			t.Errorf("subpartition %d got %d segments, want 3", sub, n)
+		}
 	}
 }

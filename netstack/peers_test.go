@@ -49,14 +49,14 @@ func TestTwoHundredAgents(t *testing.T) {
 	}
 	eventually(t, "all connected", func() bool { st := hub.Stats(); return st.Connections == 2*n && st.Channels == 2*n })
 	ends := 4 * n
+	eventually(t, "there are two goroutines for each end and each stack", func() bool { // those of dials may take a moment to end
+		return runtime.NumGoroutine()-goroutines <= 2*ends+2*(n+1)
+	})
 	fds, gos, mem := descriptors()-files, runtime.NumGoroutine()-goroutines, heap()-idle
 	t.Logf("%d connections: %d descriptors, %d goroutines, %.1f kB of memory for each end", 2*n, fds, gos, float64(mem)/float64(ends)/1000)
 	t.Logf("%.1f kB of memory for each idle stack", float64(idle-before)/(n+1)/1000)
 	if fds > ends+n+1 {
 		t.Errorf("%d descriptors, want one for each end and each listener: %d", fds, ends+n+1)
-	}
-	if gos > 2*ends+2*(n+1) {
-		t.Errorf("%d goroutines, want two for each end and each stack: %d", gos, 2*ends+2*(n+1))
 	}
 	if each := mem / int64(ends); each > 24_000 {
 		t.Errorf("%d bytes for each end of a connection with a channel", each)

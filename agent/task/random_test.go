@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,7 +61,14 @@ func TestRandomJobs(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			splits, each := r.IntN(6), r.IntN(3000)
+			if seed%4 == 3 {
+				each %= 60
+			}
 			src := words(splits, each)
+			if seed%4 == 3 { // records of up to 20 segments
+				at := src.At
+				src.At = func(split, i int) string { return strings.Repeat("x", (977*split+3301*i)%20_000) + at(split, i) }
+			}
 			if r.IntN(2) == 0 {
 				src.Batch, src.Pause = 1+r.IntN(300), time.Duration(r.IntN(2000))*time.Microsecond
 			}
@@ -131,8 +139,9 @@ func twoStacks(t *testing.T, r *rand.Rand) [2]*netstack.Stack {
 	for i := range stacks {
 		s, err := netstack.New(netstack.Config{
 			Auth: netstack.Auth{Key: make([]byte, netstack.KeySize)}, Identity: fmt.Sprint("agent-", i),
-			SegmentBytes: 1024, MemorySegments: 400, ExclusivePerChannel: 1 + r.IntN(2), FloatingPerGate: 1, MaxPerChannel: 2,
-			MaxConnections: 1 + r.IntN(2),
+			SegmentBytes: 1024, MemorySegments: 400, ExclusivePerChannel: []int{-1, 1, 2}[r.IntN(3)], FloatingPerGate: []int{-1, 1}[r.IntN(2)],
+			MaxPerChannel: 2, MaxPerSubpartition: 1 + 31*r.IntN(2), MaxConnections: 1 + r.IntN(2),
+			Compression: []string{"", "lz4", "zstd"}[r.IntN(3)], Checksum: r.IntN(2) == 0,
 		})
 		if err != nil {
 			t.Fatal(err)
