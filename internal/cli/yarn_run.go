@@ -480,6 +480,9 @@ func (r *yarnRun) yarnFailed(a *yarnclient.App) error {
 		return precondition(err, "see the queues: "+r.s.env.Program+" queues; choose one with --yarn.queue")
 	}
 	hints := []string{}
+	if fix := explain.Fix(text); fix != "" {
+		hints = append(hints, fix)
+	}
 	if lines := strings.Split(text, "\n"); len(lines) > 1 {
 		hints = append(hints, "YARN says:")
 		for _, line := range lines[max(0, len(lines)-15):] {

@@ -202,6 +202,16 @@ var endings = []struct{ sign, kind, fix string }{
 	{"changed on src filesystem", "file-changed", "A file in HDFS changed after the submission: submit again, and let nothing write to the staging directory."},
 }
 
+// Fix is what helps against what YARN says of an application that it did not start or ended; "": nothing that is known.
+func Fix(diagnostics string) string {
+	for _, e := range endings {
+		if strings.Contains(diagnostics, e.sign) {
+			return e.fix
+		}
+	}
+	return ""
+}
+
 func firstLine(s string) string {
 	s = strings.TrimSpace(s)
 	line, rest, more := strings.Cut(s, "\n")
