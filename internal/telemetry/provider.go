@@ -140,7 +140,12 @@ func (p *Provider) Close(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var spans, metrics error
 	if p.spans != nil {
-		wg.Go(func() { spans = p.spans.Shutdown(ctx) })
+		wg.Go(func() {
+			spans = p.spans.Shutdown(ctx)
+			if ctx.Err() != nil { // the SDK does not ask its processors to end when it is too late already
+				spans = errors.Join(spans, p.queue.Shutdown(ctx))
+			}
+		})
 	}
 	if p.metrics != nil {
 		wg.Go(func() { metrics = p.metrics.Shutdown(ctx) })
