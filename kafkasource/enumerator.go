@@ -248,7 +248,7 @@ func (e *enumerator) list(ctx context.Context, strict bool) ([]kafka.TP, error) 
 				continue // gone: compare has said so
 			}
 			if errors.Is(t.Err, kafka.ErrUnknownTopic) {
-				return nil, fmt.Errorf("topic %q does not exist at %s, or our user may not describe it: create it, or use kafkasource.Pattern for topics that come later", name, brokersOf(md))
+				return nil, fmt.Errorf("topic %q does not exist at %s, or our user may not describe it: create it, or use a pattern for topics that come later", name, brokersOf(md))
 			}
 			return nil, fmt.Errorf("cannot look at topic %q: %w", name, t.Err)
 		}

@@ -30,8 +30,8 @@ type optionFile struct {
 	Data []byte `json:"data"`
 }
 
-// settings are the values of secret options and, if others hosts are to have them, the files that options name. absent are options whose
-// files are not here: they must be on every host.
+// settings are the values of secret options and, if others hosts are to have them, the files that options name. absent tells of those
+// that are not here: they must be on every host.
 func settings(c *conf.Config, files bool) (out map[string]string, absent []string, err error) {
 	out = c.Secrets()
 	size := 0
@@ -41,7 +41,7 @@ func settings(c *conf.Config, files bool) (out map[string]string, absent []strin
 		}
 		data, err := os.ReadFile(v.Text)
 		if errors.Is(err, fs.ErrNotExist) {
-			absent = append(absent, v.Option.Name)
+			absent = append(absent, "the file of "+v.Option.Name)
 			continue
 		}
 		if err != nil {
@@ -57,12 +57,17 @@ func settings(c *conf.Config, files bool) (out map[string]string, absent []strin
 		}
 		all := map[string]optionFile{v.Option.Name: {v.Text, data}}
 		if v.Option.Name == "kafka.properties" {
-			if err := filesNamed(data, all); err != nil {
+			lacking, err := filesNamed(data, all)
+			if err != nil {
 				return nil, nil, err
+			}
+			for _, path := range lacking {
+				absent = append(absent, path+", which kafka.properties names,")
 			}
 		}
 		for name, f := range all {
 			if size += len(f.Data); size > maxOptionFiles {
+				name = strings.Replace(name, "#", ", which names ", 1)
 				return nil, nil, fmt.Errorf("cannot send along %s, the file of %s: together such files may have at most %d KiB; put it on every host, under a path that is not here",
 					f.Path, name, maxOptionFiles>>10)
 			}
@@ -83,22 +88,40 @@ var inProperties = []*regexp.Regexp{
 	regexp.MustCompile(`keyTab[ \t]*=[ \t]*([^\s";]+)`),
 }
 
-// filesNamed adds the files that properties name.
-func filesNamed(properties []byte, all map[string]optionFile) error {
+// filesNamed adds the files that properties name, and returns the paths of those that are not here.
+func filesNamed(properties []byte, all map[string]optionFile) (absent []string, err error) {
 	for _, re := range inProperties {
 		for _, m := range re.FindAllSubmatch(properties, -1) {
 			path := string(m[1])
 			data, err := os.ReadFile(path)
 			if errors.Is(err, fs.ErrNotExist) {
+				absent = append(absent, path)
 				continue
 			}
 			if err != nil {
-				return fmt.Errorf("cannot read a file that kafka.properties names: %w", err)
+				return nil, fmt.Errorf("cannot read a file that kafka.properties names: %w", err)
 			}
 			all["kafka.properties#"+path] = optionFile{path, data}
 		}
 	}
-	return nil
+	return absent, nil
+}
+
+// renameFiles puts new paths in place of those that properties name, and changes nothing else of them: one name may be a part of another.
+func renameFiles(properties string, moved map[string]string) string {
+	var names [][2]int
+	for _, re := range inProperties {
+		for _, m := range re.FindAllStringSubmatchIndex(properties, -1) {
+			if moved[properties[m[2]:m[3]]] != "" {
+				names = append(names, [2]int{m[2], m[3]})
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b [2]int) int { return b[0] - a[0] })
+	for _, n := range names { // from the end, so that what is before stays where it is
+		properties = properties[:n[0]] + moved[properties[n[0]:n[1]]] + properties[n[1]:]
+	}
+	return properties
 }
 
 // restoreConf reads a configuration back, with the secrets that belong to it. Files among these are written below dir.
@@ -146,9 +169,7 @@ func writeFiles(c *conf.Config, dir string, secrets map[string]string) error {
 		}
 		path := filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(f.Path)))
 		if option == "kafka.properties" && !isInner {
-			for _, was := range slices.Sorted(maps.Keys(moved)) {
-				f.Data = []byte(strings.ReplaceAll(string(f.Data), was, moved[was]))
-			}
+			f.Data = []byte(renameFiles(string(f.Data), moved))
 		}
 		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
 			return fmt.Errorf("cannot write the file of %s that came along: %w", option, err)

@@ -3,9 +3,11 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/conf"
 )
 
@@ -41,7 +43,7 @@ func TestOptionFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(absent) != 1 || absent[0] != "schema-registry.ca-file" {
+	if !slices.Equal(absent, []string{"/not/here.p12, which kafka.properties names,", "the file of schema-registry.ca-file"}) {
 		t.Errorf("absent are %v", absent)
 	}
 	if near, _, err := settings(c, false); err != nil || len(near) != 1 {
@@ -120,6 +122,26 @@ func TestOptionFilesRefused(t *testing.T) {
 		}
 		if _, _, err := settings(c, true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
+		}
+	}
+}
+
+// TestRenameFiles: the name of one store may be the end of another's, and stand where no file is meant.
+func TestRenameFiles(t *testing.T) {
+	got := renameFiles("# store.p12\nssl.truststore.location=store.p12\nssl.truststore.password=store.p12\nssl.keystore.location: keystore.p12\n",
+		map[string]string{"store.p12": "/there/0-store.p12", "keystore.p12": "/there/1-keystore.p12"})
+	want := "# store.p12\nssl.truststore.location=/there/0-store.p12\nssl.truststore.password=store.p12\nssl.keystore.location: /there/1-keystore.p12\n"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestNeverBegan: what a source lacks before it can read anything is a precondition, whatever kind of lack it is.
+func TestNeverBegan(t *testing.T) {
+	for kind, want := range map[string]bool{"invalid": true, "not found": true, "denied": true, "internal": false, "unavailable": false} {
+		result := &appmaster.Result{Cause: &appmaster.Cause{Kind: kind, Operator: "source"}}
+		if got := neverBegan(result); got != want {
+			t.Errorf("%s: got %v", kind, got)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -273,7 +274,7 @@ func (r *running) jobFailure(result *appmaster.Result) error {
 // brokers or a file: its source could not be set up.
 func neverBegan(result *appmaster.Result) bool {
 	c := result.Cause
-	return c != nil && c.Kind == "invalid" && c.Operator != "" && c.Subtask == nil && figuresOf(&appmaster.Snapshot{Vertices: result.Vertices}).in == 0
+	return c != nil && slices.Contains([]string{"invalid", "not found", "denied"}, c.Kind) && c.Operator != "" && c.Subtask == nil && figuresOf(&appmaster.Snapshot{Vertices: result.Vertices}).in == 0
 }
 
 // place says where a failure happened, as far as its message does not.

@@ -161,8 +161,8 @@ func (sub *submission) send(ctx, firm context.Context, app yarnclient.NewApp, p 
 	if err != nil {
 		return precondition(err)
 	}
-	for _, name := range absent {
-		fmt.Fprintf(sub.s.env.Stderr, "heddle: warning: the file of %s is not on this host: it must be on every host of the cluster\n", name)
+	for _, what := range absent {
+		fmt.Fprintf(sub.s.env.Stderr, "heddle: warning: %s is not on this host: it must be on every host of the cluster\n", what)
 	}
 	sub.sec = secrets{Token: rand.Text(), Options: options, Job: sub.plan.Fingerprint}
 	secret, err := json.Marshal(sub.sec)

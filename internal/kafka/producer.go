@@ -196,7 +196,7 @@ func (p *Producer) fill(m *flow.Messages, i int, now time.Time, r *outRecord) (i
 func (p *Producer) put(r *outRecord, now time.Time) error {
 	need := batch.HeaderSize + batch.Room(len(r.key), len(r.value), len(r.headers))
 	if size := len(r.key) + len(r.value) + len(r.headers); size > p.pcfg.MaxMessageBytes {
-		return fmt.Errorf("cannot write a record of %d bytes to topic %s: at most %d are allowed (raise the sink's MaxMessageBytes, and the topic's max.message.bytes)",
+		return fmt.Errorf("cannot write a record of %d bytes to topic %s: at most %d are allowed (raise the sink's max_message_bytes, in Go MaxMessageBytes, and the topic's max.message.bytes)",
 			size, p.topic, p.pcfg.MaxMessageBytes)
 	}
 	return p.wait(p.done, func() bool {
