@@ -109,6 +109,22 @@ func (o *edgeOut) Get(ch int) ([]byte, error) {
 	return o.part.Get(o.task.done, ch)
 }
 
+// overdrawer is a Partition that may go beyond its limits, by a few segments, in the midst of a record.
+type overdrawer interface {
+	// Overdraw is TryGet beyond the limits.
+	Overdraw(sub int) []byte
+}
+
+// GetMore implements flow.SegmentLender.
+func (o *edgeOut) GetMore(ch int) ([]byte, error) {
+	if p, ok := o.part.(overdrawer); ok {
+		if b := p.Overdraw(ch); b != nil {
+			return b, nil
+		}
+	}
+	return o.Get(ch)
+}
+
 // Put implements flow.SegmentOut.
 func (o *edgeOut) Put(ch, n int) error {
 	if len(o.marks[ch]) > 0 {

@@ -78,6 +78,18 @@ func (p *netPartition) opened(sub int, seg *bufpool.Segment) []byte {
 	return seg.Bytes()[:n:n]
 }
 
+// Overdraw implements overdrawer.
+func (p *netPartition) Overdraw(sub int) []byte {
+	if p.open[sub] != nil {
+		return nil
+	}
+	seg := p.Partition.Overdraft(sub)
+	if seg == nil {
+		return nil
+	}
+	return p.opened(sub, seg)
+}
+
 // Get implements Partition.
 func (p *netPartition) Get(done <-chan struct{}, sub int) ([]byte, error) {
 	seg, err := p.Partition.Get(doneContext{done}, sub)

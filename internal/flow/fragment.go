@@ -78,10 +78,14 @@ func (f *fragmenter) send(out SegmentOut, ch int, seg []byte, print uint16, whol
 	for f.writer == 0 {
 		f.writer = rand.Uint64()
 	}
+	more := out.Get
+	if l, ok := out.(SegmentLender); ok {
+		more = l.GetMore
+	}
 	for i := uint32(0); len(whole) > 0; i++ {
 		if i > 0 {
 			var err error
-			if seg, err = out.Get(ch); err != nil {
+			if seg, err = more(ch); err != nil {
 				return err
 			}
 		}

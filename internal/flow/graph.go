@@ -209,6 +209,12 @@ type SegmentOut interface {
 	Control(ch int, c Control) error
 }
 
+// SegmentLender is a SegmentOut that may go beyond its limits for a writer in the midst of a record.
+type SegmentLender interface {
+	// GetMore is Get for the segment in which a record goes on.
+	GetMore(ch int) ([]byte, error)
+}
+
 // SegmentReader decodes the segments that a Writer of the same Type wrote and pushes their records.
 type SegmentReader interface {
 	// Consume decodes one segment. payload is borrowed for the call, 8-byte aligned. Malformed input is an error, never a panic.
