@@ -84,7 +84,7 @@ func readReport(ctx context.Context, shelf history.Shelf, app string) (*history.
 
 func hdfsReportError(err error, app string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return precondition(err, "it may have run as another user, have ended before it could write one, or have been removed as too old", "its logs, if YARN collected them: yarn logs -applicationId "+app)
+		return precondition(err, "it may still be starting, have run as another user, have ended before it could write one, or have been removed as too old", "its logs, if YARN collected them: yarn logs -applicationId "+app)
 	}
 	return hdfsError(err)
 }

@@ -55,7 +55,7 @@ func (s *session) explainCommand() *cobra.Command {
 		Long: `Say in words why a job has not got its slots: of an application of this host what its ApplicationMaster says, the newest that
 runs here if none is named. Of an application on YARN, why the containers of an application on YARN, or its ApplicationMaster, are not coming, and what helps: the limits of
 its queue and user, node labels, the size of its containers, nodes that are full or unwell, and what the scheduler itself says.
-Without an id, and with none on this host: your newest application of Heddle's that waits or runs. It takes some seconds, for the scheduler to be asked; --quick leaves
+Without an id, and with none on this host: your newest application of Heddle that waits or runs. It takes some seconds, for the scheduler to be asked; --quick leaves
 that out. It only looks.`,
 		Example: "  heddle explain\n  heddle explain application_1767225600000_0042 --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,7 +105,7 @@ func (h *hadoop) appToExplain(ctx context.Context, args []string) (yarnid.Applic
 		}
 	}
 	if newest == (yarnid.Application{}) {
-		return newest, precondition(fmt.Errorf("user %s has no application of Heddle's on this cluster that waits or runs", h.user), "name one that has ended: heddle explain application_…")
+		return newest, precondition(fmt.Errorf("user %s has no application of Heddle on this cluster that waits or runs", h.user), "name one that has ended: heddle explain application_…")
 	}
 	return newest, nil
 }
