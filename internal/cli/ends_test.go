@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,6 +92,9 @@ func TestStdoutIsClosed(t *testing.T) {
 // A terminal that goes away ends its job in order, as Ctrl-C does.
 func TestHangUpCancels(t *testing.T) {
 	w := newWorld(t)
+	hup := make(chan os.Signal, 1) // or the client would inherit that it is ignored, where the tests run under nohup
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	cmd := exec.Command(os.Args[0], "run", w.endless())
 	cmd.Env = append(w.environ, testMain+"=1")
 	if err := cmd.Start(); err != nil {
