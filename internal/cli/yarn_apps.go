@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -142,10 +143,26 @@ func (s *session) statusYARN(ctx context.Context, id yarnid.Application, asJSON 
 			err = s.printYARNStatus(st)
 		}
 		if err == nil && silent != nil {
-			return h.silentMaster(id, silent)
+			return s.masterSaidNothing(h, id, silent)
 		}
 		return err
 	})
+}
+
+// masterSaidNothing tells why there is no word of an ApplicationMaster beside YARN's report: it does not answer, or it does, and refuses.
+func (s *session) masterSaidNothing(h *hadoop, id yarnid.Application, err error) error {
+	e, ok := errors.AsType[*answerError](err)
+	switch {
+	case !ok:
+		return h.silentMaster(id, err)
+	case e.code == http.StatusUnauthorized: // it was asked directly, as the proxy can't be reached
+		_, err := fmt.Fprintln(s.env.Stderr, "heddle: the job's own figures are to be had through the ResourceManager's web proxy alone, which can't be reached from here")
+		return err
+	case e.code == http.StatusForbidden:
+		return precondition(fmt.Errorf("the ApplicationMaster of %s does not let %s see the job: %w", id, h.user, e), "its owner can allow it by yarn.acl-view")
+	default:
+		return h.silentMaster(id, err)
+	}
 }
 
 // silentMaster says that an ApplicationMaster did not answer, and what YARN makes of it.

@@ -146,7 +146,7 @@ func (f *follower) ask(ctx context.Context, question func(context.Context, *clie
 		f.avoid = time.Now().Add(30 * time.Second) // that way works, the other does not
 		return nil
 	}
-	return errors.Join(err, perr)
+	return errors.Join(perr, err) // what the proxy says counts more
 }
 
 func (f *follower) snapshot(ctx context.Context) (snap *appmaster.Snapshot, err error) {

@@ -276,3 +276,19 @@ func TestTooLate(t *testing.T) {
 		t.Errorf("detached: %v", e)
 	}
 }
+
+// TestMasterRefuses: an ApplicationMaster that answers is not called silent, whatever it answers.
+func TestMasterRefuses(t *testing.T) {
+	_, r, _, stderr := fakeRun(t)
+	direct, proxied := &answerError{401, "through the proxy"}, &answerError{403, "not alice"}
+	closed := errors.New("connection refused")
+	if err := r.s.masterSaidNothing(r.h, appOne, errors.Join(closed, direct)); err != nil || !strings.Contains(stderr.String(), "web proxy alone, which can't be reached") {
+		t.Errorf("without the proxy: %v, printed %q", err, stderr.String())
+	}
+	if e, ok := errors.AsType[*exitError](r.s.masterSaidNothing(r.h, appOne, errors.Join(proxied, direct))); !ok || e.code != exitPrecondition || !strings.Contains(e.Error(), "does not let alice see") {
+		t.Errorf("refused by the proxy: %v", e)
+	}
+	if e, ok := errors.AsType[*exitError](r.s.masterSaidNothing(r.h, appOne, closed)); !ok || e.code != exitUnreachable {
+		t.Errorf("silent: %v", e)
+	}
+}
