@@ -151,18 +151,16 @@ func (s *session) statusYARN(ctx context.Context, id yarnid.Application, asJSON 
 
 // masterSaidNothing tells why there is no word of an ApplicationMaster beside YARN's report: it does not answer, or it does, and refuses.
 func (s *session) masterSaidNothing(h *hadoop, id yarnid.Application, err error) error {
-	e, ok := errors.AsType[*answerError](err)
-	switch {
-	case !ok:
-		return h.silentMaster(id, err)
-	case e.code == http.StatusUnauthorized: // it was asked directly, as the proxy can't be reached
-		_, err := fmt.Fprintln(s.env.Stderr, "heddle: the job's own figures are to be had through the ResourceManager's web proxy alone, which can't be reached from here")
-		return err
-	case e.code == http.StatusForbidden:
-		return precondition(fmt.Errorf("the ApplicationMaster of %s does not let %s see the job: %w", id, h.user, e), "its owner can allow it by yarn.acl-view")
-	default:
-		return h.silentMaster(id, err)
+	if e, ok := errors.AsType[*answerError](err); ok {
+		switch e.code {
+		case http.StatusUnauthorized: // it was asked directly, as the proxy can't be reached
+			_, err := fmt.Fprintln(s.env.Stderr, "heddle: the job's own figures are to be had through the ResourceManager's web proxy alone, which can't be reached from here")
+			return err
+		case http.StatusForbidden:
+			return precondition(fmt.Errorf("the ApplicationMaster of %s does not let %s see the job: %w", id, h.user, e), "its owner can allow it by yarn.acl-view")
+		}
 	}
+	return h.silentMaster(id, err)
 }
 
 // silentMaster says that an ApplicationMaster did not answer, and what YARN makes of it.
