@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/heddle-stream/heddle/internal/testnet"
 )
 
 // Cluster is a Flink session cluster: a JobManager and TaskManagers, each a process of its own.
@@ -50,7 +51,7 @@ func Start(ctx context.Context, home Home, name string, workers int, tls bool) (
 			c.Stop()
 		}
 	}()
-	ports, err := freePorts(2)
+	ports, err := testnet.FreePorts(2)
 	if err != nil {
 		return nil, err
 	}
@@ -301,17 +302,4 @@ func NetworkBenchmark(ctx context.Context, h Home) (recordsPerSecond, cpuNs floa
 		return 0, 0, fmt.Errorf("cannot read Flink's network benchmark: it printed no figure: %s", out)
 	}
 	return recordsPerSecond, cpuNs, nil
-}
-
-// freePorts returns ports that nobody listens on now.
-func freePorts(n int) (ports []int, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }

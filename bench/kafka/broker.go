@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/heddle-stream/heddle/internal/testnet"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -77,11 +77,12 @@ func startKafka(ctx context.Context, jars string) (_ *realBroker, err error) {
 			b.stop()
 		}
 	}()
-	ports, err := freeAddrs(2)
+	ports, err := testnet.FreePorts(2)
 	if err != nil {
 		return nil, err
 	}
-	b.addr = ports[0]
+	at := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+	b.addr = at(ports[0])
 	conf := filepath.Join(b.dir, "server.properties")
 	if err := os.WriteFile(conf, fmt.Appendf(nil, `process.roles=broker,controller
 node.id=1
@@ -98,7 +99,7 @@ group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 log.retention.hours=-1
 file.delete.delay.ms=1000
-`, ports[0], ports[1], filepath.Join(b.dir, "data")), 0o600); err != nil {
+`, at(ports[0]), at(ports[1]), filepath.Join(b.dir, "data")), 0o600); err != nil {
 		return nil, err
 	}
 	id, err := b.tool(ctx, "kafka.tools.StorageTool", "random-uuid")
@@ -132,19 +133,6 @@ file.delete.delay.ms=1000
 			return nil, fmt.Errorf("the broker does not come up: %w\n%s", err, tail[max(0, len(tail)-2000):])
 		}
 	}
-}
-
-// freeAddrs returns addresses that nobody listens on now.
-func freeAddrs(n int) (addrs []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		addrs = append(addrs, l.Addr().String())
-	}
-	return addrs, nil
 }
 
 func (b *realBroker) stop() {

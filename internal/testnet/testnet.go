@@ -1,5 +1,6 @@
 // Package testnet is a network in memory, for tests. Its connections are net.Pipes, so that it works
-// under testing/synctest, and it can lose what is sent or cut all connections at once.
+// under testing/synctest, and it can lose what is sent or cut all connections at once. FreePort is of the real network,
+// for tests and benchmarks that start servers.
 package testnet
 
 import (

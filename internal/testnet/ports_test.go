@@ -1,4 +1,4 @@
-package testbed
+package testnet
 
 import (
 	"fmt"
@@ -6,12 +6,15 @@ import (
 	"testing"
 )
 
-// TestFreePort takes many ports: no two are the same, each can be listened on, and none of them is one that a test process elsewhere holds.
+// TestFreePort takes many ports: no two are the same, each can be listened on, and none of them is one that a process elsewhere holds.
 func TestFreePort(t *testing.T) {
 	low, high := portRange()
+	got, err := FreePorts(50)
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := map[int]bool{}
-	for range 50 {
-		p := FreePort(t)
+	for _, p := range got {
 		if seen[p] || p < low || p >= high {
 			t.Errorf("port %d: twice, or not from %d to %d", p, low, high)
 		}
