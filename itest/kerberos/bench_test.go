@@ -177,7 +177,7 @@ func (x *cluster) benchStart(t *testing.T) {
 	exe := testbed.BuildProgram(t, x.bed, "./cmd/heddle", "heddle")
 	cache := "KRB5CCNAME=FILE:" + filepath.Join(x.bed.Dir("start"), "cc")
 	x.kdc.Kinit(strings.TrimPrefix(cache, "KRB5CCNAME="), x.kdc.KeytabOf("alice"), "alice")
-	job := x.bed.File("start/start.yaml", "name: start\nsource: { generator: { count: 20, rate: 10, record: { n: n } } }\nsink: stdout\n")
+	job := x.bed.File("start/start.yaml", "name: start\nsource: { generator: { count: 20, rate: 10, record: { n: n } } }\nsink: { stdout: {} }\n")
 	var with, without []float64
 	for i := range benchStarts + 1 {
 		a := x.firstRecord(t, exe, job, cache)
