@@ -80,6 +80,62 @@ func (CipherSuiteProto) EnumDescriptor() ([]byte, []int) {
 	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{0}
 }
 
+type CryptoProtocolVersionProto int32
+
+const (
+	CryptoProtocolVersionProto_UNKNOWN_PROTOCOL_VERSION CryptoProtocolVersionProto = 1
+	CryptoProtocolVersionProto_ENCRYPTION_ZONES         CryptoProtocolVersionProto = 2
+)
+
+// Enum value maps for CryptoProtocolVersionProto.
+var (
+	CryptoProtocolVersionProto_name = map[int32]string{
+		1: "UNKNOWN_PROTOCOL_VERSION",
+		2: "ENCRYPTION_ZONES",
+	}
+	CryptoProtocolVersionProto_value = map[string]int32{
+		"UNKNOWN_PROTOCOL_VERSION": 1,
+		"ENCRYPTION_ZONES":         2,
+	}
+)
+
+func (x CryptoProtocolVersionProto) Enum() *CryptoProtocolVersionProto {
+	p := new(CryptoProtocolVersionProto)
+	*p = x
+	return p
+}
+
+func (x CryptoProtocolVersionProto) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CryptoProtocolVersionProto) Descriptor() protoreflect.EnumDescriptor {
+	return file_hadoop_hdfs_proto_enumTypes[1].Descriptor()
+}
+
+func (CryptoProtocolVersionProto) Type() protoreflect.EnumType {
+	return &file_hadoop_hdfs_proto_enumTypes[1]
+}
+
+func (x CryptoProtocolVersionProto) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Do not use.
+func (x *CryptoProtocolVersionProto) UnmarshalJSON(b []byte) error {
+	num, err := protoimpl.X.UnmarshalJSONEnum(x.Descriptor(), b)
+	if err != nil {
+		return err
+	}
+	*x = CryptoProtocolVersionProto(num)
+	return nil
+}
+
+// Deprecated: Use CryptoProtocolVersionProto.Descriptor instead.
+func (CryptoProtocolVersionProto) EnumDescriptor() ([]byte, []int) {
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{1}
+}
+
 type DataTransferEncryptorMessageProto_DataTransferEncryptorStatus int32
 
 const (
@@ -113,11 +169,11 @@ func (x DataTransferEncryptorMessageProto_DataTransferEncryptorStatus) String() 
 }
 
 func (DataTransferEncryptorMessageProto_DataTransferEncryptorStatus) Descriptor() protoreflect.EnumDescriptor {
-	return file_hadoop_hdfs_proto_enumTypes[1].Descriptor()
+	return file_hadoop_hdfs_proto_enumTypes[2].Descriptor()
 }
 
 func (DataTransferEncryptorMessageProto_DataTransferEncryptorStatus) Type() protoreflect.EnumType {
-	return &file_hadoop_hdfs_proto_enumTypes[1]
+	return &file_hadoop_hdfs_proto_enumTypes[2]
 }
 
 func (x DataTransferEncryptorMessageProto_DataTransferEncryptorStatus) Number() protoreflect.EnumNumber {
@@ -136,7 +192,7 @@ func (x *DataTransferEncryptorMessageProto_DataTransferEncryptorStatus) Unmarsha
 
 // Deprecated: Use DataTransferEncryptorMessageProto_DataTransferEncryptorStatus.Descriptor instead.
 func (DataTransferEncryptorMessageProto_DataTransferEncryptorStatus) EnumDescriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{16, 0}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type ExtendedBlockProto struct {
@@ -372,6 +428,90 @@ func (x *CipherOptionProto) GetOutIv() []byte {
 	return nil
 }
 
+type FsServerDefaultsProto struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	BlockSize        *uint64                `protobuf:"varint,1,req,name=blockSize" json:"blockSize,omitempty"`
+	BytesPerChecksum *uint32                `protobuf:"varint,2,req,name=bytesPerChecksum" json:"bytesPerChecksum,omitempty"`
+	WritePacketSize  *uint32                `protobuf:"varint,3,req,name=writePacketSize" json:"writePacketSize,omitempty"`
+	Replication      *uint32                `protobuf:"varint,4,req,name=replication" json:"replication,omitempty"`
+	FileBufferSize   *uint32                `protobuf:"varint,5,req,name=fileBufferSize" json:"fileBufferSize,omitempty"`
+	KeyProviderUri   *string                `protobuf:"bytes,9,opt,name=keyProviderUri" json:"keyProviderUri,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *FsServerDefaultsProto) Reset() {
+	*x = FsServerDefaultsProto{}
+	mi := &file_hadoop_hdfs_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FsServerDefaultsProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FsServerDefaultsProto) ProtoMessage() {}
+
+func (x *FsServerDefaultsProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_hdfs_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FsServerDefaultsProto.ProtoReflect.Descriptor instead.
+func (*FsServerDefaultsProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FsServerDefaultsProto) GetBlockSize() uint64 {
+	if x != nil && x.BlockSize != nil {
+		return *x.BlockSize
+	}
+	return 0
+}
+
+func (x *FsServerDefaultsProto) GetBytesPerChecksum() uint32 {
+	if x != nil && x.BytesPerChecksum != nil {
+		return *x.BytesPerChecksum
+	}
+	return 0
+}
+
+func (x *FsServerDefaultsProto) GetWritePacketSize() uint32 {
+	if x != nil && x.WritePacketSize != nil {
+		return *x.WritePacketSize
+	}
+	return 0
+}
+
+func (x *FsServerDefaultsProto) GetReplication() uint32 {
+	if x != nil && x.Replication != nil {
+		return *x.Replication
+	}
+	return 0
+}
+
+func (x *FsServerDefaultsProto) GetFileBufferSize() uint32 {
+	if x != nil && x.FileBufferSize != nil {
+		return *x.FileBufferSize
+	}
+	return 0
+}
+
+func (x *FsServerDefaultsProto) GetKeyProviderUri() string {
+	if x != nil && x.KeyProviderUri != nil {
+		return *x.KeyProviderUri
+	}
+	return ""
+}
+
 type DatanodeIDProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	IpAddr        *string                `protobuf:"bytes,1,req,name=ipAddr" json:"ipAddr,omitempty"`
@@ -386,7 +526,7 @@ type DatanodeIDProto struct {
 
 func (x *DatanodeIDProto) Reset() {
 	*x = DatanodeIDProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[3]
+	mi := &file_hadoop_hdfs_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -398,7 +538,7 @@ func (x *DatanodeIDProto) String() string {
 func (*DatanodeIDProto) ProtoMessage() {}
 
 func (x *DatanodeIDProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[3]
+	mi := &file_hadoop_hdfs_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -411,7 +551,7 @@ func (x *DatanodeIDProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DatanodeIDProto.ProtoReflect.Descriptor instead.
 func (*DatanodeIDProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{3}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DatanodeIDProto) GetIpAddr() string {
@@ -465,7 +605,7 @@ type DatanodeInfoProto struct {
 
 func (x *DatanodeInfoProto) Reset() {
 	*x = DatanodeInfoProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[4]
+	mi := &file_hadoop_hdfs_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -477,7 +617,7 @@ func (x *DatanodeInfoProto) String() string {
 func (*DatanodeInfoProto) ProtoMessage() {}
 
 func (x *DatanodeInfoProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[4]
+	mi := &file_hadoop_hdfs_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +630,7 @@ func (x *DatanodeInfoProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DatanodeInfoProto.ProtoReflect.Descriptor instead.
 func (*DatanodeInfoProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{4}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DatanodeInfoProto) GetId() *DatanodeIDProto {
@@ -513,7 +653,7 @@ type LocatedBlockProto struct {
 
 func (x *LocatedBlockProto) Reset() {
 	*x = LocatedBlockProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[5]
+	mi := &file_hadoop_hdfs_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +665,7 @@ func (x *LocatedBlockProto) String() string {
 func (*LocatedBlockProto) ProtoMessage() {}
 
 func (x *LocatedBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[5]
+	mi := &file_hadoop_hdfs_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +678,7 @@ func (x *LocatedBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatedBlockProto.ProtoReflect.Descriptor instead.
 func (*LocatedBlockProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{5}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LocatedBlockProto) GetB() *ExtendedBlockProto {
@@ -588,7 +728,7 @@ type LocatedBlocksProto struct {
 
 func (x *LocatedBlocksProto) Reset() {
 	*x = LocatedBlocksProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[6]
+	mi := &file_hadoop_hdfs_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +740,7 @@ func (x *LocatedBlocksProto) String() string {
 func (*LocatedBlocksProto) ProtoMessage() {}
 
 func (x *LocatedBlocksProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[6]
+	mi := &file_hadoop_hdfs_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +753,7 @@ func (x *LocatedBlocksProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatedBlocksProto.ProtoReflect.Descriptor instead.
 func (*LocatedBlocksProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{6}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LocatedBlocksProto) GetFileLength() uint64 {
@@ -653,7 +793,7 @@ type FsPermissionProto struct {
 
 func (x *FsPermissionProto) Reset() {
 	*x = FsPermissionProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[7]
+	mi := &file_hadoop_hdfs_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +805,7 @@ func (x *FsPermissionProto) String() string {
 func (*FsPermissionProto) ProtoMessage() {}
 
 func (x *FsPermissionProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[7]
+	mi := &file_hadoop_hdfs_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +818,7 @@ func (x *FsPermissionProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsPermissionProto.ProtoReflect.Descriptor instead.
 func (*FsPermissionProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{7}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FsPermissionProto) GetPerm() uint32 {
@@ -699,7 +839,7 @@ type GetBlockLocationsRequestProto struct {
 
 func (x *GetBlockLocationsRequestProto) Reset() {
 	*x = GetBlockLocationsRequestProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[8]
+	mi := &file_hadoop_hdfs_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +851,7 @@ func (x *GetBlockLocationsRequestProto) String() string {
 func (*GetBlockLocationsRequestProto) ProtoMessage() {}
 
 func (x *GetBlockLocationsRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[8]
+	mi := &file_hadoop_hdfs_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +864,7 @@ func (x *GetBlockLocationsRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlockLocationsRequestProto.ProtoReflect.Descriptor instead.
 func (*GetBlockLocationsRequestProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{8}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetBlockLocationsRequestProto) GetSrc() string {
@@ -757,7 +897,7 @@ type GetBlockLocationsResponseProto struct {
 
 func (x *GetBlockLocationsResponseProto) Reset() {
 	*x = GetBlockLocationsResponseProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[9]
+	mi := &file_hadoop_hdfs_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +909,7 @@ func (x *GetBlockLocationsResponseProto) String() string {
 func (*GetBlockLocationsResponseProto) ProtoMessage() {}
 
 func (x *GetBlockLocationsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[9]
+	mi := &file_hadoop_hdfs_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +922,7 @@ func (x *GetBlockLocationsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlockLocationsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetBlockLocationsResponseProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{9}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetBlockLocationsResponseProto) GetLocations() *LocatedBlocksProto {
@@ -793,21 +933,22 @@ func (x *GetBlockLocationsResponseProto) GetLocations() *LocatedBlocksProto {
 }
 
 type CreateRequestProto struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
-	Masked        *FsPermissionProto     `protobuf:"bytes,2,req,name=masked" json:"masked,omitempty"`
-	ClientName    *string                `protobuf:"bytes,3,req,name=clientName" json:"clientName,omitempty"`
-	CreateFlag    *uint32                `protobuf:"varint,4,req,name=createFlag" json:"createFlag,omitempty"`
-	CreateParent  *bool                  `protobuf:"varint,5,req,name=createParent" json:"createParent,omitempty"`
-	Replication   *uint32                `protobuf:"varint,6,req,name=replication" json:"replication,omitempty"`
-	BlockSize     *uint64                `protobuf:"varint,7,req,name=blockSize" json:"blockSize,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state                 protoimpl.MessageState       `protogen:"open.v1"`
+	Src                   *string                      `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	Masked                *FsPermissionProto           `protobuf:"bytes,2,req,name=masked" json:"masked,omitempty"`
+	ClientName            *string                      `protobuf:"bytes,3,req,name=clientName" json:"clientName,omitempty"`
+	CreateFlag            *uint32                      `protobuf:"varint,4,req,name=createFlag" json:"createFlag,omitempty"`
+	CreateParent          *bool                        `protobuf:"varint,5,req,name=createParent" json:"createParent,omitempty"`
+	Replication           *uint32                      `protobuf:"varint,6,req,name=replication" json:"replication,omitempty"`
+	BlockSize             *uint64                      `protobuf:"varint,7,req,name=blockSize" json:"blockSize,omitempty"`
+	CryptoProtocolVersion []CryptoProtocolVersionProto `protobuf:"varint,8,rep,name=cryptoProtocolVersion,enum=heddle.hadoop.CryptoProtocolVersionProto" json:"cryptoProtocolVersion,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *CreateRequestProto) Reset() {
 	*x = CreateRequestProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[10]
+	mi := &file_hadoop_hdfs_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -819,7 +960,7 @@ func (x *CreateRequestProto) String() string {
 func (*CreateRequestProto) ProtoMessage() {}
 
 func (x *CreateRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[10]
+	mi := &file_hadoop_hdfs_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -832,7 +973,7 @@ func (x *CreateRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequestProto.ProtoReflect.Descriptor instead.
 func (*CreateRequestProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{10}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CreateRequestProto) GetSrc() string {
@@ -884,6 +1025,13 @@ func (x *CreateRequestProto) GetBlockSize() uint64 {
 	return 0
 }
 
+func (x *CreateRequestProto) GetCryptoProtocolVersion() []CryptoProtocolVersionProto {
+	if x != nil {
+		return x.CryptoProtocolVersion
+	}
+	return nil
+}
+
 // What the NameNode says of the file is left unread.
 type CreateResponseProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -893,7 +1041,7 @@ type CreateResponseProto struct {
 
 func (x *CreateResponseProto) Reset() {
 	*x = CreateResponseProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[11]
+	mi := &file_hadoop_hdfs_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1053,7 @@ func (x *CreateResponseProto) String() string {
 func (*CreateResponseProto) ProtoMessage() {}
 
 func (x *CreateResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[11]
+	mi := &file_hadoop_hdfs_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1066,7 @@ func (x *CreateResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateResponseProto.ProtoReflect.Descriptor instead.
 func (*CreateResponseProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{11}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{12}
 }
 
 type CompleteRequestProto struct {
@@ -931,7 +1079,7 @@ type CompleteRequestProto struct {
 
 func (x *CompleteRequestProto) Reset() {
 	*x = CompleteRequestProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[12]
+	mi := &file_hadoop_hdfs_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1091,7 @@ func (x *CompleteRequestProto) String() string {
 func (*CompleteRequestProto) ProtoMessage() {}
 
 func (x *CompleteRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[12]
+	mi := &file_hadoop_hdfs_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1104,7 @@ func (x *CompleteRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteRequestProto.ProtoReflect.Descriptor instead.
 func (*CompleteRequestProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{12}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CompleteRequestProto) GetSrc() string {
@@ -982,7 +1130,7 @@ type CompleteResponseProto struct {
 
 func (x *CompleteResponseProto) Reset() {
 	*x = CompleteResponseProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[13]
+	mi := &file_hadoop_hdfs_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1142,7 @@ func (x *CompleteResponseProto) String() string {
 func (*CompleteResponseProto) ProtoMessage() {}
 
 func (x *CompleteResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[13]
+	mi := &file_hadoop_hdfs_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1155,7 @@ func (x *CompleteResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteResponseProto.ProtoReflect.Descriptor instead.
 func (*CompleteResponseProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{13}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CompleteResponseProto) GetResult() bool {
@@ -1015,6 +1163,86 @@ func (x *CompleteResponseProto) GetResult() bool {
 		return *x.Result
 	}
 	return false
+}
+
+type GetServerDefaultsRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetServerDefaultsRequestProto) Reset() {
+	*x = GetServerDefaultsRequestProto{}
+	mi := &file_hadoop_hdfs_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetServerDefaultsRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetServerDefaultsRequestProto) ProtoMessage() {}
+
+func (x *GetServerDefaultsRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_hdfs_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetServerDefaultsRequestProto.ProtoReflect.Descriptor instead.
+func (*GetServerDefaultsRequestProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{15}
+}
+
+type GetServerDefaultsResponseProto struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	ServerDefaults *FsServerDefaultsProto `protobuf:"bytes,1,req,name=serverDefaults" json:"serverDefaults,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetServerDefaultsResponseProto) Reset() {
+	*x = GetServerDefaultsResponseProto{}
+	mi := &file_hadoop_hdfs_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetServerDefaultsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetServerDefaultsResponseProto) ProtoMessage() {}
+
+func (x *GetServerDefaultsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_hadoop_hdfs_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetServerDefaultsResponseProto.ProtoReflect.Descriptor instead.
+func (*GetServerDefaultsResponseProto) Descriptor() ([]byte, []int) {
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *GetServerDefaultsResponseProto) GetServerDefaults() *FsServerDefaultsProto {
+	if x != nil {
+		return x.ServerDefaults
+	}
+	return nil
 }
 
 type GetDataEncryptionKeyRequestProto struct {
@@ -1025,7 +1253,7 @@ type GetDataEncryptionKeyRequestProto struct {
 
 func (x *GetDataEncryptionKeyRequestProto) Reset() {
 	*x = GetDataEncryptionKeyRequestProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[14]
+	mi := &file_hadoop_hdfs_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1265,7 @@ func (x *GetDataEncryptionKeyRequestProto) String() string {
 func (*GetDataEncryptionKeyRequestProto) ProtoMessage() {}
 
 func (x *GetDataEncryptionKeyRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[14]
+	mi := &file_hadoop_hdfs_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1278,7 @@ func (x *GetDataEncryptionKeyRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDataEncryptionKeyRequestProto.ProtoReflect.Descriptor instead.
 func (*GetDataEncryptionKeyRequestProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{14}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{17}
 }
 
 type GetDataEncryptionKeyResponseProto struct {
@@ -1062,7 +1290,7 @@ type GetDataEncryptionKeyResponseProto struct {
 
 func (x *GetDataEncryptionKeyResponseProto) Reset() {
 	*x = GetDataEncryptionKeyResponseProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[15]
+	mi := &file_hadoop_hdfs_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1302,7 @@ func (x *GetDataEncryptionKeyResponseProto) String() string {
 func (*GetDataEncryptionKeyResponseProto) ProtoMessage() {}
 
 func (x *GetDataEncryptionKeyResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[15]
+	mi := &file_hadoop_hdfs_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1315,7 @@ func (x *GetDataEncryptionKeyResponseProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GetDataEncryptionKeyResponseProto.ProtoReflect.Descriptor instead.
 func (*GetDataEncryptionKeyResponseProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{15}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetDataEncryptionKeyResponseProto) GetDataEncryptionKey() *DataEncryptionKeyProto {
@@ -1109,7 +1337,7 @@ type DataTransferEncryptorMessageProto struct {
 
 func (x *DataTransferEncryptorMessageProto) Reset() {
 	*x = DataTransferEncryptorMessageProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[16]
+	mi := &file_hadoop_hdfs_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1349,7 @@ func (x *DataTransferEncryptorMessageProto) String() string {
 func (*DataTransferEncryptorMessageProto) ProtoMessage() {}
 
 func (x *DataTransferEncryptorMessageProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[16]
+	mi := &file_hadoop_hdfs_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1362,7 @@ func (x *DataTransferEncryptorMessageProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use DataTransferEncryptorMessageProto.ProtoReflect.Descriptor instead.
 func (*DataTransferEncryptorMessageProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{16}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DataTransferEncryptorMessageProto) GetStatus() DataTransferEncryptorMessageProto_DataTransferEncryptorStatus {
@@ -1175,7 +1403,7 @@ type BaseHeaderProto struct {
 
 func (x *BaseHeaderProto) Reset() {
 	*x = BaseHeaderProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[17]
+	mi := &file_hadoop_hdfs_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1415,7 @@ func (x *BaseHeaderProto) String() string {
 func (*BaseHeaderProto) ProtoMessage() {}
 
 func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[17]
+	mi := &file_hadoop_hdfs_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1428,7 @@ func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BaseHeaderProto.ProtoReflect.Descriptor instead.
 func (*BaseHeaderProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{17}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BaseHeaderProto) GetBlock() *ExtendedBlockProto {
@@ -1227,7 +1455,7 @@ type ClientOperationHeaderProto struct {
 
 func (x *ClientOperationHeaderProto) Reset() {
 	*x = ClientOperationHeaderProto{}
-	mi := &file_hadoop_hdfs_proto_msgTypes[18]
+	mi := &file_hadoop_hdfs_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1467,7 @@ func (x *ClientOperationHeaderProto) String() string {
 func (*ClientOperationHeaderProto) ProtoMessage() {}
 
 func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_hadoop_hdfs_proto_msgTypes[18]
+	mi := &file_hadoop_hdfs_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1480,7 @@ func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientOperationHeaderProto.ProtoReflect.Descriptor instead.
 func (*ClientOperationHeaderProto) Descriptor() ([]byte, []int) {
-	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{18}
+	return file_hadoop_hdfs_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ClientOperationHeaderProto) GetBaseHeader() *BaseHeaderProto {
@@ -1293,7 +1521,14 @@ const file_hadoop_hdfs_proto_rawDesc = "" +
 	"\x05inKey\x18\x02 \x01(\fR\x05inKey\x12\x12\n" +
 	"\x04inIv\x18\x03 \x01(\fR\x04inIv\x12\x16\n" +
 	"\x06outKey\x18\x04 \x01(\fR\x06outKey\x12\x14\n" +
-	"\x05outIv\x18\x05 \x01(\fR\x05outIv\"\xbb\x01\n" +
+	"\x05outIv\x18\x05 \x01(\fR\x05outIv\"\xfd\x01\n" +
+	"\x15FsServerDefaultsProto\x12\x1c\n" +
+	"\tblockSize\x18\x01 \x02(\x04R\tblockSize\x12*\n" +
+	"\x10bytesPerChecksum\x18\x02 \x02(\rR\x10bytesPerChecksum\x12(\n" +
+	"\x0fwritePacketSize\x18\x03 \x02(\rR\x0fwritePacketSize\x12 \n" +
+	"\vreplication\x18\x04 \x02(\rR\vreplication\x12&\n" +
+	"\x0efileBufferSize\x18\x05 \x02(\rR\x0efileBufferSize\x12&\n" +
+	"\x0ekeyProviderUri\x18\t \x01(\tR\x0ekeyProviderUri\"\xbb\x01\n" +
 	"\x0fDatanodeIDProto\x12\x16\n" +
 	"\x06ipAddr\x18\x01 \x02(\tR\x06ipAddr\x12\x1a\n" +
 	"\bhostName\x18\x02 \x02(\tR\bhostName\x12\"\n" +
@@ -1325,7 +1560,7 @@ const file_hadoop_hdfs_proto_rawDesc = "" +
 	"\x06offset\x18\x02 \x02(\x04R\x06offset\x12\x16\n" +
 	"\x06length\x18\x03 \x02(\x04R\x06length\"a\n" +
 	"\x1eGetBlockLocationsResponseProto\x12?\n" +
-	"\tlocations\x18\x01 \x01(\v2!.heddle.hadoop.LocatedBlocksProtoR\tlocations\"\x84\x02\n" +
+	"\tlocations\x18\x01 \x01(\v2!.heddle.hadoop.LocatedBlocksProtoR\tlocations\"\xe5\x02\n" +
 	"\x12CreateRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x128\n" +
 	"\x06masked\x18\x02 \x02(\v2 .heddle.hadoop.FsPermissionProtoR\x06masked\x12\x1e\n" +
@@ -1337,7 +1572,8 @@ const file_hadoop_hdfs_proto_rawDesc = "" +
 	"createFlag\x12\"\n" +
 	"\fcreateParent\x18\x05 \x02(\bR\fcreateParent\x12 \n" +
 	"\vreplication\x18\x06 \x02(\rR\vreplication\x12\x1c\n" +
-	"\tblockSize\x18\a \x02(\x04R\tblockSize\"\x15\n" +
+	"\tblockSize\x18\a \x02(\x04R\tblockSize\x12_\n" +
+	"\x15cryptoProtocolVersion\x18\b \x03(\x0e2).heddle.hadoop.CryptoProtocolVersionProtoR\x15cryptoProtocolVersion\"\x15\n" +
 	"\x13CreateResponseProto\"H\n" +
 	"\x14CompleteRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x12\x1e\n" +
@@ -1345,7 +1581,10 @@ const file_hadoop_hdfs_proto_rawDesc = "" +
 	"clientName\x18\x02 \x02(\tR\n" +
 	"clientName\"/\n" +
 	"\x15CompleteResponseProto\x12\x16\n" +
-	"\x06result\x18\x01 \x02(\bR\x06result\"\"\n" +
+	"\x06result\x18\x01 \x02(\bR\x06result\"\x1f\n" +
+	"\x1dGetServerDefaultsRequestProto\"n\n" +
+	"\x1eGetServerDefaultsResponseProto\x12L\n" +
+	"\x0eserverDefaults\x18\x01 \x02(\v2$.heddle.hadoop.FsServerDefaultsProtoR\x0eserverDefaults\"\"\n" +
 	" GetDataEncryptionKeyRequestProto\"x\n" +
 	"!GetDataEncryptionKeyResponseProto\x12S\n" +
 	"\x11dataEncryptionKey\x18\x01 \x01(\v2%.heddle.hadoop.DataEncryptionKeyProtoR\x11dataEncryptionKey\"\xd1\x02\n" +
@@ -1370,7 +1609,10 @@ const file_hadoop_hdfs_proto_rawDesc = "" +
 	"clientName*6\n" +
 	"\x10CipherSuiteProto\x12\v\n" +
 	"\aUNKNOWN\x10\x01\x12\x15\n" +
-	"\x11AES_CTR_NOPADDING\x10\x02B:Z8github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
+	"\x11AES_CTR_NOPADDING\x10\x02*P\n" +
+	"\x1aCryptoProtocolVersionProto\x12\x1c\n" +
+	"\x18UNKNOWN_PROTOCOL_VERSION\x10\x01\x12\x14\n" +
+	"\x10ENCRYPTION_ZONES\x10\x02B:Z8github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
 
 var (
 	file_hadoop_hdfs_proto_rawDescOnce sync.Once
@@ -1384,52 +1626,58 @@ func file_hadoop_hdfs_proto_rawDescGZIP() []byte {
 	return file_hadoop_hdfs_proto_rawDescData
 }
 
-var file_hadoop_hdfs_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_hadoop_hdfs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_hadoop_hdfs_proto_goTypes = []any{
-	(CipherSuiteProto)(0), // 0: heddle.hadoop.CipherSuiteProto
-	(DataTransferEncryptorMessageProto_DataTransferEncryptorStatus)(0), // 1: heddle.hadoop.DataTransferEncryptorMessageProto.DataTransferEncryptorStatus
-	(*ExtendedBlockProto)(nil),                // 2: heddle.hadoop.ExtendedBlockProto
-	(*DataEncryptionKeyProto)(nil),            // 3: heddle.hadoop.DataEncryptionKeyProto
-	(*CipherOptionProto)(nil),                 // 4: heddle.hadoop.CipherOptionProto
-	(*DatanodeIDProto)(nil),                   // 5: heddle.hadoop.DatanodeIDProto
-	(*DatanodeInfoProto)(nil),                 // 6: heddle.hadoop.DatanodeInfoProto
-	(*LocatedBlockProto)(nil),                 // 7: heddle.hadoop.LocatedBlockProto
-	(*LocatedBlocksProto)(nil),                // 8: heddle.hadoop.LocatedBlocksProto
-	(*FsPermissionProto)(nil),                 // 9: heddle.hadoop.FsPermissionProto
-	(*GetBlockLocationsRequestProto)(nil),     // 10: heddle.hadoop.GetBlockLocationsRequestProto
-	(*GetBlockLocationsResponseProto)(nil),    // 11: heddle.hadoop.GetBlockLocationsResponseProto
-	(*CreateRequestProto)(nil),                // 12: heddle.hadoop.CreateRequestProto
-	(*CreateResponseProto)(nil),               // 13: heddle.hadoop.CreateResponseProto
-	(*CompleteRequestProto)(nil),              // 14: heddle.hadoop.CompleteRequestProto
-	(*CompleteResponseProto)(nil),             // 15: heddle.hadoop.CompleteResponseProto
-	(*GetDataEncryptionKeyRequestProto)(nil),  // 16: heddle.hadoop.GetDataEncryptionKeyRequestProto
-	(*GetDataEncryptionKeyResponseProto)(nil), // 17: heddle.hadoop.GetDataEncryptionKeyResponseProto
-	(*DataTransferEncryptorMessageProto)(nil), // 18: heddle.hadoop.DataTransferEncryptorMessageProto
-	(*BaseHeaderProto)(nil),                   // 19: heddle.hadoop.BaseHeaderProto
-	(*ClientOperationHeaderProto)(nil),        // 20: heddle.hadoop.ClientOperationHeaderProto
-	(*TokenProto)(nil),                        // 21: heddle.hadoop.TokenProto
+	(CipherSuiteProto)(0),           // 0: heddle.hadoop.CipherSuiteProto
+	(CryptoProtocolVersionProto)(0), // 1: heddle.hadoop.CryptoProtocolVersionProto
+	(DataTransferEncryptorMessageProto_DataTransferEncryptorStatus)(0), // 2: heddle.hadoop.DataTransferEncryptorMessageProto.DataTransferEncryptorStatus
+	(*ExtendedBlockProto)(nil),                // 3: heddle.hadoop.ExtendedBlockProto
+	(*DataEncryptionKeyProto)(nil),            // 4: heddle.hadoop.DataEncryptionKeyProto
+	(*CipherOptionProto)(nil),                 // 5: heddle.hadoop.CipherOptionProto
+	(*FsServerDefaultsProto)(nil),             // 6: heddle.hadoop.FsServerDefaultsProto
+	(*DatanodeIDProto)(nil),                   // 7: heddle.hadoop.DatanodeIDProto
+	(*DatanodeInfoProto)(nil),                 // 8: heddle.hadoop.DatanodeInfoProto
+	(*LocatedBlockProto)(nil),                 // 9: heddle.hadoop.LocatedBlockProto
+	(*LocatedBlocksProto)(nil),                // 10: heddle.hadoop.LocatedBlocksProto
+	(*FsPermissionProto)(nil),                 // 11: heddle.hadoop.FsPermissionProto
+	(*GetBlockLocationsRequestProto)(nil),     // 12: heddle.hadoop.GetBlockLocationsRequestProto
+	(*GetBlockLocationsResponseProto)(nil),    // 13: heddle.hadoop.GetBlockLocationsResponseProto
+	(*CreateRequestProto)(nil),                // 14: heddle.hadoop.CreateRequestProto
+	(*CreateResponseProto)(nil),               // 15: heddle.hadoop.CreateResponseProto
+	(*CompleteRequestProto)(nil),              // 16: heddle.hadoop.CompleteRequestProto
+	(*CompleteResponseProto)(nil),             // 17: heddle.hadoop.CompleteResponseProto
+	(*GetServerDefaultsRequestProto)(nil),     // 18: heddle.hadoop.GetServerDefaultsRequestProto
+	(*GetServerDefaultsResponseProto)(nil),    // 19: heddle.hadoop.GetServerDefaultsResponseProto
+	(*GetDataEncryptionKeyRequestProto)(nil),  // 20: heddle.hadoop.GetDataEncryptionKeyRequestProto
+	(*GetDataEncryptionKeyResponseProto)(nil), // 21: heddle.hadoop.GetDataEncryptionKeyResponseProto
+	(*DataTransferEncryptorMessageProto)(nil), // 22: heddle.hadoop.DataTransferEncryptorMessageProto
+	(*BaseHeaderProto)(nil),                   // 23: heddle.hadoop.BaseHeaderProto
+	(*ClientOperationHeaderProto)(nil),        // 24: heddle.hadoop.ClientOperationHeaderProto
+	(*TokenProto)(nil),                        // 25: heddle.hadoop.TokenProto
 }
 var file_hadoop_hdfs_proto_depIdxs = []int32{
 	0,  // 0: heddle.hadoop.CipherOptionProto.suite:type_name -> heddle.hadoop.CipherSuiteProto
-	5,  // 1: heddle.hadoop.DatanodeInfoProto.id:type_name -> heddle.hadoop.DatanodeIDProto
-	2,  // 2: heddle.hadoop.LocatedBlockProto.b:type_name -> heddle.hadoop.ExtendedBlockProto
-	6,  // 3: heddle.hadoop.LocatedBlockProto.locs:type_name -> heddle.hadoop.DatanodeInfoProto
-	21, // 4: heddle.hadoop.LocatedBlockProto.blockToken:type_name -> heddle.hadoop.TokenProto
-	7,  // 5: heddle.hadoop.LocatedBlocksProto.blocks:type_name -> heddle.hadoop.LocatedBlockProto
-	8,  // 6: heddle.hadoop.GetBlockLocationsResponseProto.locations:type_name -> heddle.hadoop.LocatedBlocksProto
-	9,  // 7: heddle.hadoop.CreateRequestProto.masked:type_name -> heddle.hadoop.FsPermissionProto
-	3,  // 8: heddle.hadoop.GetDataEncryptionKeyResponseProto.dataEncryptionKey:type_name -> heddle.hadoop.DataEncryptionKeyProto
-	1,  // 9: heddle.hadoop.DataTransferEncryptorMessageProto.status:type_name -> heddle.hadoop.DataTransferEncryptorMessageProto.DataTransferEncryptorStatus
-	4,  // 10: heddle.hadoop.DataTransferEncryptorMessageProto.cipherOption:type_name -> heddle.hadoop.CipherOptionProto
-	2,  // 11: heddle.hadoop.BaseHeaderProto.block:type_name -> heddle.hadoop.ExtendedBlockProto
-	21, // 12: heddle.hadoop.BaseHeaderProto.token:type_name -> heddle.hadoop.TokenProto
-	19, // 13: heddle.hadoop.ClientOperationHeaderProto.baseHeader:type_name -> heddle.hadoop.BaseHeaderProto
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	7,  // 1: heddle.hadoop.DatanodeInfoProto.id:type_name -> heddle.hadoop.DatanodeIDProto
+	3,  // 2: heddle.hadoop.LocatedBlockProto.b:type_name -> heddle.hadoop.ExtendedBlockProto
+	8,  // 3: heddle.hadoop.LocatedBlockProto.locs:type_name -> heddle.hadoop.DatanodeInfoProto
+	25, // 4: heddle.hadoop.LocatedBlockProto.blockToken:type_name -> heddle.hadoop.TokenProto
+	9,  // 5: heddle.hadoop.LocatedBlocksProto.blocks:type_name -> heddle.hadoop.LocatedBlockProto
+	10, // 6: heddle.hadoop.GetBlockLocationsResponseProto.locations:type_name -> heddle.hadoop.LocatedBlocksProto
+	11, // 7: heddle.hadoop.CreateRequestProto.masked:type_name -> heddle.hadoop.FsPermissionProto
+	1,  // 8: heddle.hadoop.CreateRequestProto.cryptoProtocolVersion:type_name -> heddle.hadoop.CryptoProtocolVersionProto
+	6,  // 9: heddle.hadoop.GetServerDefaultsResponseProto.serverDefaults:type_name -> heddle.hadoop.FsServerDefaultsProto
+	4,  // 10: heddle.hadoop.GetDataEncryptionKeyResponseProto.dataEncryptionKey:type_name -> heddle.hadoop.DataEncryptionKeyProto
+	2,  // 11: heddle.hadoop.DataTransferEncryptorMessageProto.status:type_name -> heddle.hadoop.DataTransferEncryptorMessageProto.DataTransferEncryptorStatus
+	5,  // 12: heddle.hadoop.DataTransferEncryptorMessageProto.cipherOption:type_name -> heddle.hadoop.CipherOptionProto
+	3,  // 13: heddle.hadoop.BaseHeaderProto.block:type_name -> heddle.hadoop.ExtendedBlockProto
+	25, // 14: heddle.hadoop.BaseHeaderProto.token:type_name -> heddle.hadoop.TokenProto
+	23, // 15: heddle.hadoop.ClientOperationHeaderProto.baseHeader:type_name -> heddle.hadoop.BaseHeaderProto
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_hadoop_hdfs_proto_init() }
@@ -1443,8 +1691,8 @@ func file_hadoop_hdfs_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hadoop_hdfs_proto_rawDesc), len(file_hadoop_hdfs_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   19,
+			NumEnums:      3,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
