@@ -92,7 +92,8 @@ type edgeOut struct {
 	buf   []byte // of Control and note, reused
 	index int    // among the task's outputs
 
-	marks map[int][]mark // by channel: followed records in its open segment
+	marks  map[int][]mark // by channel: followed records in its open segment
+	marked int            // channels with such records
 }
 
 // Get implements flow.SegmentOut.
@@ -127,7 +128,7 @@ func (o *edgeOut) GetMore(ch int) ([]byte, error) {
 
 // Put implements flow.SegmentOut.
 func (o *edgeOut) Put(ch, n int) error {
-	if len(o.marks[ch]) > 0 {
+	if o.marked > 0 && len(o.marks[ch]) > 0 {
 		return o.part.PutNoted(ch, n, o.note(ch))
 	}
 	return o.part.Put(ch, n)

@@ -2,6 +2,7 @@ package task
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,6 @@ type follower struct {
 	next    float64 // when the next record of a source is due, in milliseconds
 	admit   float64 // records that may yet be followed because they came so
 	admitAt time.Time
-	polled  time.Time // when the poll of the source began
 
 	span   telemetry.Span                    // of the chain, while a record is followed
 	logged atomic.Pointer[flow.TraceContext] // the span, for those who log
@@ -83,20 +83,29 @@ func (f *follower) taskAttrs() []flow.TraceAttr {
 func (f *follower) now() time.Time { return f.task.env.Clock() }
 
 // Due implements flow.Follower.
-func (f *follower) Due(n int, now int64) (int, bool) {
+func (f *follower) Due(n int, now int64) (index int, ok bool, again int64) {
 	if n < 1 {
-		return 0, false
+		return 0, false, flow.MinTime
 	}
-	if f.cfg.Rate > 0 {
-		if ms := float64(now); ms >= f.next {
-			f.next = max(f.next, ms-1) + 1000/f.cfg.Rate // the clock is no finer than a millisecond
-			return rand.IntN(n), true
-		}
+	ms, gap := float64(now), 1000/f.cfg.Rate
+	if ms < f.next-gap-1 { // the clock was set back
+		f.next = ms
 	}
-	if f.cfg.Ratio > 0 && rand.Float64() < f.cfg.Ratio*float64(n) {
-		return rand.IntN(n), true
+	if f.cfg.Rate > 0 && ms >= f.next {
+		f.next = max(f.next, ms-1) + gap // the clock is no finer than a millisecond
+		index, ok = rand.IntN(n), true
+	} else if f.cfg.Ratio > 0 && rand.Float64() < f.cfg.Ratio*float64(n) {
+		index, ok = rand.IntN(n), true
 	}
-	return 0, false
+	switch {
+	case f.cfg.Ratio > 0:
+		again = flow.MinTime
+	case f.cfg.Rate > 0:
+		again = int64(math.Ceil(f.next))
+	default:
+		again = flow.MaxTime
+	}
+	return index, ok, again
 }
 
 // Admit implements flow.Follower.
@@ -132,7 +141,7 @@ func (f *follower) Read(a flow.Arrival) flow.TraceContext {
 		return flow.TraceContext{}
 	}
 	node := f.task.ops[0].node
-	st := telemetry.Start{Parent: a.Parent, Name: "poll " + node.Title(), At: f.polled, Attrs: a.Attrs, Fixed: f.attrs}
+	st := telemetry.Start{Parent: a.Parent, Name: "poll " + node.Title(), At: f.task.stepped, Attrs: a.Attrs, Fixed: f.attrs}
 	st.Attrs = append(st.Attrs, telemetry.A("heddle.split", a.Split), telemetry.A("heddle.operator", node.Title()))
 	for _, attr := range a.Attrs {
 		if attr.Key == "messaging.destination.name" {
@@ -248,6 +257,9 @@ func (f *follower) Wrote(out, ch, index int, c flow.TraceContext) {
 	if o.marks == nil {
 		o.marks = map[int][]mark{}
 	}
+	if len(o.marks[ch]) == 0 {
+		o.marked++
+	}
 	o.marks[ch] = append(o.marks[ch], mark{context: c, index: index, written: f.now()})
 }
 
@@ -325,5 +337,6 @@ func (o *edgeOut) note(ch int) []byte {
 		}
 	}
 	o.marks[ch] = marks[:0]
+	o.marked--
 	return o.buf
 }

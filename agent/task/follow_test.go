@@ -420,3 +420,29 @@ func FuzzParseNote(f *testing.F) {
 		}
 	})
 }
+
+// TestDue: about so many a second, however the clock moves.
+func TestDue(t *testing.T) {
+	f := &follower{cfg: Follow{Rate: 10}}
+	count := func(from, to, step int64) (n int) {
+		for now := from; now < to; now += step {
+			if _, ok, again := f.Due(5, now); ok {
+				n++
+				if again < now || again > now+101 {
+					t.Fatalf("at %d it is to be asked again at %d", now, again)
+				}
+			}
+		}
+		return n
+	}
+	const hour = 3_600_000
+	if n := count(hour, hour+10_000, 3); n < 95 || n > 105 {
+		t.Errorf("%d records of 10 seconds are followed, want 100", n)
+	}
+	if n := count(0, 10_000, 3); n < 95 || n > 105 { // set back by an hour
+		t.Errorf("%d records of 10 seconds are followed by a clock that was set back", n)
+	}
+	if n := count(10*hour, 10*hour+10_000, 3); n < 95 || n > 106 {
+		t.Errorf("%d records of 10 seconds are followed by a clock that was set forward", n)
+	}
+}

@@ -50,6 +50,7 @@ func (t *Task) Step() (Status, error) {
 		return Ended, ErrCancelled
 	}
 	now := t.env.Clock()
+	t.stepped = now
 	if err := t.fireTimers(now); err != nil {
 		return Ended, err
 	}
@@ -119,9 +120,6 @@ func (t *Task) poll() (Status, error) {
 	}
 	if err := t.align(); err != nil {
 		return Ended, err
-	}
-	if t.follow != nil {
-		t.follow.polled = t.env.Clock()
 	}
 	status, err := t.source.Poll()
 	t.dirty = true // it may have emitted before it said that there is no more

@@ -81,6 +81,7 @@ type Task struct {
 	openChannels int               // channels whose producer has not finished: after the end of its records, since it may still fail
 	nextInput    int               // where polling goes on
 	nextTimer    int64             // earliest of all operators; MaxTime: none
+	stepped      time.Time         // when the present step began
 	flushed      time.Time         // when everything was last flushed
 	dirty        bool              // something was handled since
 	first        bool              // OnFirst is still to be called

@@ -28,12 +28,12 @@ type Opener[T any] interface {
 }
 
 // opened returns the format to be used in a task.
-func opened[T any](ctx context.Context, f Format[T], rt Runtime) (Format[T], error) {
+func opened[T any](ctx context.Context, f Format[T], option func(name string) (string, bool)) (Format[T], error) {
 	o, ok := f.(Opener[T])
 	if !ok {
 		return f, nil
 	}
-	open, err := o.Open(ctx, rt.Option)
+	open, err := o.Open(ctx, option)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up format %s: %w", f.Name(), err)
 	}
@@ -42,7 +42,7 @@ func opened[T any](ctx context.Context, f Format[T], rt Runtime) (Format[T], err
 
 // NewReader implements Input.
 func (d decoded[T]) NewReader(ctx context.Context, env ReaderEnv) (Reader[T], error) {
-	format, err := opened(ctx, d.format, env.Runtime)
+	format, err := opened(ctx, d.format, env.Runtime.Option)
 	if err != nil {
 		return nil, err
 	}
@@ -139,11 +139,9 @@ func (r *decodingReader[T]) decode(split string, m *Messages, ended bool) error 
 // emitTraced emits and says which records came with a trace, and of any from where it came.
 func (r *decodingReader[T]) emitTraced(split string, m *Messages, b Batch[T], ended bool) error {
 	t := r.tracer
-	t.describe = func(i int) []TraceAttr { return describeMessage(m, i) }
-	defer func() { t.describe, t.arrived = nil, nil }()
-	if len(b.Recs) < m.Len() {
-		t.describe = nil // some were left out: records no longer stand where their messages do
-	} else {
+	defer func() { t.messages, t.arrived = nil, nil }()
+	if len(b.Recs) == m.Len() { // else some were left out: records no longer stand where their messages do
+		t.messages = m
 		for _, tr := range m.Traces {
 			t.arrived = append(t.arrived, Arrival{Index: tr.Index, Parent: tr.Context, Attrs: describeMessage(m, tr.Index)})
 		}
@@ -233,7 +231,7 @@ func (e encoded[T]) Describe() string { return e.sink.Describe() + " " + e.forma
 
 // NewWriter implements Output.
 func (e encoded[T]) NewWriter(ctx context.Context, rt Runtime) (SinkWriter[T], error) {
-	format, err := opened(ctx, e.format, rt)
+	format, err := opened(ctx, e.format, rt.Option)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,9 @@ type Arrival struct {
 
 // Follower is what a task does about records that are followed. The task's goroutine calls it.
 type Follower interface {
-	// Due chooses one of the next n records that a source read, if it is time for one. It is asked once a batch; now is the processing time.
-	Due(n int, now int64) (index int, ok bool)
+	// Due chooses one of the next n records that a source read, if it is time for one; now is the processing time. It is asked with
+	// the first batch at or after again; MinTime: with the next one.
+	Due(n int, now int64) (index int, ok bool, again int64)
 	// Admit says whether a record that came with a sampled trace may be followed: their rate is bounded.
 	Admit() bool
 	// Read begins the spans of a record that a source read and returns the context of what follows from it.
@@ -67,14 +68,16 @@ type Tracer struct {
 	f       Follower // immutable
 	active  bool
 	current TraceContext
+	asked   int64 // when f was last asked, and when it is to be again
+	due     int64
 
 	arrived  []Arrival // that the messages of the batch came with
-	describe func(i int) []TraceAttr
-	marks    []int // indexes of followed records in the segment that is being read, in order
+	messages *Messages // that the records of the batch are of, one for one; nil: not known
+	marks    []int     // indexes of followed records in the segment that is being read, in order
 }
 
 // NewTracer returns a Tracer that tells f.
-func NewTracer(f Follower) *Tracer { return &Tracer{f: f} }
+func NewTracer(f Follower) *Tracer { return &Tracer{f: f, due: MinTime} }
 
 // Traced is a Runtime that has a Tracer.
 type Traced interface{ Tracer() *Tracer }
@@ -135,14 +138,27 @@ func (t *Tracer) picks(split string, n int, now int64) []Arrival {
 	picks := t.arrived
 	t.arrived = nil
 	picks = slices.DeleteFunc(picks, func(a Arrival) bool { return a.Index >= n || !t.f.Admit() })
-	if i, ok := t.f.Due(n, now); ok && !slices.ContainsFunc(picks, func(a Arrival) bool { return a.Index == i }) {
+	if t.resting(now) {
+		return t.of(split, picks)
+	}
+	i, ok, again := t.f.Due(n, now)
+	t.asked, t.due = now, again
+	if ok && !slices.ContainsFunc(picks, func(a Arrival) bool { return a.Index == i }) {
 		a := Arrival{Index: i}
-		if t.describe != nil {
-			a.Attrs = t.describe(i)
+		if t.messages != nil {
+			a.Attrs = describeMessage(t.messages, i)
 		}
 		picks = append(picks, a)
 		slices.SortFunc(picks, func(a, b Arrival) int { return a.Index - b.Index })
 	}
+	return t.of(split, picks)
+}
+
+// resting reports whether no record is due yet. A clock that was set back ends it.
+func (t *Tracer) resting(now int64) bool { return now < t.due && now >= t.asked }
+
+// of says which split picks are of.
+func (t *Tracer) of(split string, picks []Arrival) []Arrival {
 	for i := range picks {
 		picks[i].Split = split
 	}
@@ -169,7 +185,7 @@ func between[T any](b Batch[T], i, j int) Batch[T] {
 
 // pushRead pushes what a source read, with records to be followed in batches of their own.
 func pushRead[T any](t *Tracer, out Out[T], split string, b Batch[T], now int64) error {
-	if t == nil {
+	if t == nil || t.resting(now) && t.arrived == nil {
 		return out.Push(b)
 	}
 	picks := t.picks(split, len(b.Recs), now)
