@@ -17,22 +17,23 @@ import (
 
 // Bed owns the services and folders of one test. Everything ends with the test.
 type Bed struct {
-	t   testing.TB
-	dir string
+	t      testing.TB
+	dir    string
+	reaper *reaper
 
 	mu    sync.Mutex // guards procs
 	procs []*Process
 }
 
-// New makes a bed. When the test ends its services are killed, last started first;
-// if it failed, their logs are kept in out/itest of the module.
+// New makes a bed. When the test ends its services are killed, last started first, and then whatever else they have started;
+// if it failed, their logs are kept in out/itest of the module. A test that is killed leaves no process either.
 func New(t testing.TB) *Bed {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "heddle-itest-*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Bed{t: t, dir: dir}
+	b := &Bed{t: t, dir: dir, reaper: startReaper(t, dir)}
 	t.Cleanup(b.close)
 	return b
 }
@@ -79,6 +80,9 @@ func (b *Bed) close() {
 	}
 	if b.t.Failed() {
 		b.keepLogs()
+	}
+	if err := b.reaper.end(); err != nil {
+		b.t.Errorf("cannot end what the test left: %v", err)
 	}
 	if err := os.RemoveAll(b.dir); err != nil {
 		b.t.Errorf("cannot remove the test's folder: %v", err)
@@ -159,7 +163,7 @@ func (b *Bed) Start(s Spec) *Process {
 	if p.cmd.Dir == "" {
 		p.cmd.Dir = b.dir
 	}
-	p.cmd.Env = append(os.Environ(), s.Env...)
+	p.cmd.Env = b.marked(s.Env...)
 	unprivileged(p.cmd, s.UID)
 	p.cmd.SysProcAttr.Setpgid = true
 	if err := p.cmd.Start(); err != nil {
@@ -254,7 +258,7 @@ func (b *Bed) Run(timeout time.Duration, path string, args ...string) (string, e
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir = b.dir
+	cmd.Dir, cmd.Env = b.dir, b.marked()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("cannot run %s: %w\n%s", filepath.Base(path), err, tail(string(out), 15))
