@@ -24,12 +24,13 @@ const (
 	SafeMode    Trouble = "safe mode"   // the NameNode takes no changes for now
 	Quota       Trouble = "quota"       // a folder's quota is used up
 	NoSpace     Trouble = "no space"    // no DataNode takes a block
-	Encoded     Trouble = "encoded"     // encrypted, or erasure-coded: cannot be read or written here
+	Encoded     Trouble = "encoded"     // erasure-coded: cannot be read here
+	Sealed      Trouble = "sealed"      // in an encryption zone whose keys can't be opened from here
 	Unreachable Trouble = "unreachable" // no NameNode or DataNode answers
 )
 
-// errEncoded is of files that this package can't read or write.
-var errEncoded = errors.New("this version can neither read nor write such files")
+// errEncoded is of files that this package can't read.
+var errEncoded = errors.New("this version can't read such files")
 
 // TroubleOf judges an error of this package.
 func TroubleOf(err error) Trouble {
@@ -43,7 +44,9 @@ func TroubleOf(err error) Trouble {
 	switch {
 	case err == nil:
 		return NoTrouble
-	case errors.Is(err, errEncoded), strings.HasSuffix(class, ".UnknownCryptoProtocolVersionException"):
+	case isKeyError(err), strings.HasSuffix(class, ".UnknownCryptoProtocolVersionException"):
+		return Sealed
+	case errors.Is(err, errEncoded):
 		return Encoded
 	case strings.HasSuffix(class, ".SafeModeException"), strings.Contains(text, "Name node is in safe mode"):
 		return SafeMode
@@ -116,7 +119,9 @@ func Advice(err error, user string) string {
 	case NoSpace:
 		return "no DataNode took the block: none is alive or reachable from here, or their disks are full (hdfs dfsadmin -report)"
 	case Encoded:
-		return "use a path outside of the encryption zone, whose files are replicated (hdfs ec -getPolicy -path …, hdfs crypto -listZones)"
+		return "use files that are replicated (hdfs ec -getPolicy -path …)"
+	case Sealed:
+		return fmt.Sprintf("see that hadoop.security.key.provider.path names the key server (KMS), that it can be reached from here, and that it lets user %s open keys (DECRYPT_EEK in kms-acls.xml, or a policy of Ranger's); or use a path outside of the encryption zone (hdfs crypto -listZones)", user)
 	case Unreachable:
 		return "check fs.defaultFS and the NameNode's address in Hadoop's configuration, that it runs, and that its ports and those of the DataNodes can be reached from here"
 	}

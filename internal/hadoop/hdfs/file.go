@@ -2,6 +2,7 @@ package hdfs
 
 import (
 	"context"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"io"
@@ -15,11 +16,8 @@ import (
 )
 
 // readable refuses what the library would read wrongly.
-func readable(st *hdfs.FileInfo, name string) error {
-	switch encrypted, coded := kindOf(st); {
-	case encrypted:
-		return fmt.Errorf("%s is in an encryption zone: %w", name, errEncoded)
-	case coded != "":
+func readable(st fs.FileInfo, name string) error {
+	if _, coded := kindOf(st); coded != "" {
 		return fmt.Errorf("%s is erasure-coded (%s): %w", name, coded, errEncoded)
 	}
 	return nil
@@ -72,6 +70,9 @@ type Reader struct {
 	r    *hdfs.FileReader
 	size int64
 	mod  time.Time
+
+	seal  *seal         // nil: the file is in no encryption zone
+	clear cipher.Stream // for what comes next from r; nil without seal
 }
 
 // readAttempts is how often in a row a read is tried without getting anywhere.
@@ -91,10 +92,10 @@ func (r *Reader) open(c *hdfs.Client) error {
 	if err != nil {
 		return err
 	}
-	st, ok := file.Stat().(*hdfs.FileInfo)
-	if ok {
-		err = readable(st, r.name)
+	if err = readable(file.Stat(), r.name); err == nil && r.seal == nil {
+		r.seal, err = r.fs.sealOf(r.ctx, r.name, file.Stat())
 	}
+	st := file.Stat()
 	switch {
 	case err != nil:
 	case r.size >= 0 && (st.Size() != r.size || !st.ModTime().Equal(r.mod)):
@@ -108,7 +109,7 @@ func (r *Reader) open(c *hdfs.Client) error {
 		_ = file.Close()
 		return err
 	}
-	r.r, r.size, r.mod = file, file.Stat().Size(), file.Stat().ModTime()
+	r.r, r.size, r.mod, r.clear = file, file.Stat().Size(), file.Stat().ModTime(), r.seal.at(r.at)
 	return nil
 }
 
@@ -125,6 +126,9 @@ func (r *Reader) Read(b []byte) (int, error) {
 		if err == nil {
 			var n int
 			n, err = r.r.Read(b)
+			if r.clear != nil {
+				r.clear.XORKeyStream(b[:n], b[:n])
+			}
 			r.at += int64(n)
 			if n > 0 || err == io.EOF || err == nil {
 				return n, ignoreUnlessEnd(err)
@@ -163,8 +167,14 @@ func (r *Reader) Close() error {
 type Writer struct {
 	fs   *FS // of this file alone
 	name string
-	w    *hdfs.FileWriter
+	w    fileWriter
 	open bool
+}
+
+// fileWriter is a file that is being written: the library's, or one in an encryption zone.
+type fileWriter interface {
+	io.WriteCloser
+	Flush() error
 }
 
 // Create makes a new file, which is whole after Close.
@@ -188,23 +198,39 @@ func (f *FS) Create(name string, perm fs.FileMode) (*Writer, error) {
 }
 
 // create makes a file where the library can write it.
-func (f *FS) create(c *hdfs.Client, name string, perm fs.FileMode) (*hdfs.FileWriter, error) {
+func (f *FS) create(c *hdfs.Client, name string, perm fs.FileMode) (fileWriter, error) {
 	dir, err := c.Stat(path.Dir(name))
 	if err != nil {
 		return nil, err
-	}
-	encrypted, coded := kindOf(dir)
-	if encrypted {
-		return nil, fmt.Errorf("%s is in an encryption zone: %w", path.Dir(name), errEncoded)
 	}
 	def, err := c.ServerDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if coded != "" {
-		return f.createReplicated(c, name, def.Replication, def.BlockSize, perm)
+	encrypted, coded := kindOf(dir)
+	if !encrypted && coded == "" {
+		return c.CreateFile(name, def.Replication, def.BlockSize, perm)
 	}
-	return c.CreateFile(name, def.Replication, def.BlockSize, perm)
+	ctx, cancel := context.WithTimeout(context.Background(), f.cfg.Timeout)
+	defer cancel()
+	if encrypted {
+		if _, err := f.keyServer(ctx, path.Dir(name)); err != nil {
+			return nil, err
+		}
+	}
+	w, err := f.createSpecial(ctx, c, name, def.Replication, def.BlockSize, perm)
+	if err != nil || !encrypted {
+		return w, err
+	}
+	st, err := c.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.sealOf(ctx, name, st)
+	if err != nil || s == nil {
+		return w, err
+	}
+	return &sealedWriter{w: w, seal: s}, nil
 }
 
 // Write implements io.Writer.
@@ -272,7 +298,7 @@ func (w *Writer) Close() error {
 }
 
 // complete closes a file. The last block may need a moment to be reported to the NameNode.
-func complete(ctx context.Context, w *hdfs.FileWriter) error {
+func complete(ctx context.Context, w io.Closer) error {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := w.Close()
 		if err == nil || !hdfs.IsErrReplicating(err) {

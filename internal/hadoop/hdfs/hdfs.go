@@ -37,6 +37,9 @@ type Config struct {
 	DatanodeHostname bool
 	// Security is the cluster's.
 	Security Security
+	// Keys finds the server that opens the keys of files in encryption zones. advertised is what the NameNode says of it, "" if nothing. No server and no error:
+	// none is known. Keys nil: likewise.
+	Keys func(advertised string) (KeyServer, error)
 	// Dial connects to NameNodes and DataNodes; nil: TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 }
@@ -48,8 +51,9 @@ type FS struct {
 	rpc *hrpc.Client
 	sec learned
 
-	mu     sync.Mutex // guards client
+	mu     sync.Mutex // guards the following
 	client *hdfs.Client
+	keys   KeyServer // nil: not yet known
 }
 
 // Info is a file's or folder's.
@@ -179,7 +183,7 @@ func (f *FS) do(what string, call func(*hdfs.Client) error) error {
 
 // broken reports whether an error is the connection's and not an answer of HDFS's.
 func broken(err error) bool {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errEncoded) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errEncoded) || isKeyError(err) {
 		return false
 	}
 	var answer hdfs.Error
@@ -265,14 +269,15 @@ func (f *FS) RemoveAll(name string) error {
 func (f *FS) ReadFile(name string, limit int64) ([]byte, error) {
 	var out []byte
 	err := f.do("read "+name, func(c *hdfs.Client) error {
-		r, err := c.Open(name)
-		if err != nil {
+		r := &Reader{fs: f, name: name, ctx: context.Background(), size: -1}
+		if err := r.open(c); err != nil {
 			return err
 		}
 		defer r.Close()
-		if r.Stat().Size() > limit {
-			return fmt.Errorf("%w: it has %d bytes, more than %d", fs.ErrInvalid, r.Stat().Size(), limit)
+		if r.size > limit {
+			return fmt.Errorf("%w: it has %d bytes, more than %d", fs.ErrInvalid, r.size, limit)
 		}
+		var err error
 		out, err = io.ReadAll(io.LimitReader(r, limit))
 		return err
 	})
@@ -342,7 +347,7 @@ func (f *FS) upload(ctx context.Context, c *hdfs.Client, tmp, name string, perm 
 }
 
 // fill writes and closes a file.
-func (f *FS) fill(ctx context.Context, w *hdfs.FileWriter, open func() (io.ReadCloser, error), progress func(int64)) error {
+func (f *FS) fill(ctx context.Context, w fileWriter, open func() (io.ReadCloser, error), progress func(int64)) error {
 	r, err := open()
 	if err != nil {
 		return fmt.Errorf("%w: %w", fs.ErrInvalid, err)

@@ -19,6 +19,7 @@ import (
 type Place struct {
 	Dir       string // the folder, or the nearest above it that is there
 	Encrypted bool   // it is in an encryption zone
+	Locked    error  // why keys of an encryption zone can't be opened from here; nil: nothing is known against it
 	Coded     string // the policy of erasure coding that new files get; "": they are replicated
 	// Block is what HDFS wants to be free for each file that is being written, however short it becomes: a block, times the replicas.
 	Block  int64
@@ -58,6 +59,9 @@ func (f *FS) Place(ctx context.Context, dir string) (Place, error) {
 	})
 	if err != nil {
 		return p, err
+	}
+	if p.Encrypted {
+		_, p.Locked = f.keyServer(ctx, p.Dir)
 	}
 	ctx, cancel := context.WithTimeout(ctx, quotaPatience)
 	defer cancel()
@@ -117,8 +121,8 @@ func (e *placeError) Error() string { return e.text }
 
 // Takes reports why a number of files of so many bytes in all, replicas not counted, cannot be written there; nil: nothing is known against it.
 func (p Place) Takes(files int, size int64) error {
-	if p.Encrypted {
-		return &placeError{Encoded, fmt.Sprintf("%s is in an encryption zone of HDFS, whose files this version cannot write", p.Dir)}
+	if p.Locked != nil {
+		return p.Locked
 	}
 	for _, q := range p.Quotas {
 		if left := q.NamesQuota - q.Names; q.NamesQuota > 0 && left < int64(files) {
@@ -132,14 +136,16 @@ func (p Place) Takes(files int, size int64) error {
 	return nil
 }
 
-// createReplicated makes a file in a folder whose new files would be erasure-coded, replicated all the same, for the library to go on with: it cannot ask for that.
-func (f *FS) createReplicated(c *hdfs.Client, name string, replication int, block int64, perm fs.FileMode) (*hdfs.FileWriter, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), f.cfg.Timeout)
-	defer cancel()
+// createSpecial makes a file that the library can't ask for, for it to go on with: in an encryption zone, or replicated where new files would be erasure-coded.
+func (f *FS) createSpecial(ctx context.Context, c *hdfs.Client, name string, replication int, block int64, perm fs.FileMode) (*hdfs.FileWriter, error) {
 	const create, replicate = 1, 0x80
 	bits, flags, parents, copies, size, client := uint32(perm), uint32(create|replicate), false, uint32(replication), uint64(block), "heddle"
-	made := &pb.CreateResponseProto{}
-	err := f.rpc.Call(ctx, "create", &pb.CreateRequestProto{Src: &name, Masked: &pb.FsPermissionProto{Perm: &bits}, ClientName: &client, CreateFlag: &flags, CreateParent: &parents, Replication: &copies, BlockSize: &size}, made)
+	made, req := &pb.CreateResponseProto{}, &pb.CreateRequestProto{Src: &name, Masked: &pb.FsPermissionProto{Perm: &bits}, ClientName: &client, CreateFlag: &flags, CreateParent: &parents,
+		Replication: &copies, BlockSize: &size, CryptoProtocolVersion: []pb.CryptoProtocolVersionProto{pb.CryptoProtocolVersionProto_ENCRYPTION_ZONES}}
+	err := f.rpc.Call(ctx, "create", req, made)
+	for wait := 100 * time.Millisecond; strings.HasSuffix(hrpc.ClassOf(err), ".RetryStartFileException") && pause(ctx, wait); wait *= 2 { // the NameNode had no key at hand
+		err = f.rpc.Call(ctx, "create", req, made)
+	}
 	if err == nil {
 		done := &pb.CompleteResponseProto{}
 		err = f.rpc.Call(ctx, "complete", &pb.CompleteRequestProto{Src: &name, ClientName: &client}, done)

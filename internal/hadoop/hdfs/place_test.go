@@ -1,6 +1,7 @@
 package hdfs
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -18,7 +19,8 @@ func TestTakes(t *testing.T) {
 	}{
 		"free":         {Place{Dir: "/user/a", Block: 100}, 3, 1 << 40, NoTrouble, ""},
 		"coded":        {Place{Dir: "/user/a", Coded: "RS-6-3-1024k"}, 3, 1, NoTrouble, ""},
-		"encrypted":    {Place{Dir: "/user/a", Encrypted: true}, 1, 1, Encoded, "/user/a is in an encryption zone"},
+		"encrypted":    {Place{Dir: "/user/a", Encrypted: true}, 1, 1, NoTrouble, ""},
+		"locked":       {Place{Dir: "/user/a", Encrypted: true, Locked: &keyError{"/user/a", errors.New("no key server is known")}}, 1, 1, Sealed, "/user/a is in an encryption zone of HDFS: no key server is known"},
 		"room":         {quota(QuotaUsage{Names: 7, NamesQuota: 10, Space: 900, SpaceQuota: 1000}), 3, 100, NoTrouble, ""},
 		"no names":     {quota(QuotaUsage{Names: 8, NamesQuota: 10}), 3, 1, Quota, "the quota of /user in HDFS is 10 files and folders, of which 2 are left, and 3 are needed"},
 		"no block":     {quota(QuotaUsage{Space: 901, SpaceQuota: 1000}), 3, 1, Quota, "of which 99 are left, and 100 must be free"},

@@ -42,6 +42,11 @@ func (i *Identity) Fetch(ctx context.Context, systems []hconf.FileSystem, rm Iss
 		}
 		out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
 	}
+	keys, err := i.fetchKeyTokens(ctx, systems, renewer)
+	if err != nil {
+		return out, err
+	}
+	out.Tokens = append(out.Tokens, keys...)
 	if rm == nil {
 		return out, nil
 	}

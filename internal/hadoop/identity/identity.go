@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/internal/hadoop/kms"
 	"github.com/heddle-stream/heddle/internal/hadoop/krb"
 	"github.com/heddle-stream/heddle/internal/hadoop/ssl"
 )
@@ -53,8 +54,9 @@ type Identity struct {
 	log      *slog.Logger
 	tls      func() (*ssl.Settings, error)
 
-	mu    sync.Mutex // guards creds
+	mu    sync.Mutex // guards the following
 	creds token.Credentials
+	kms   map[string]*kms.Client // by provider
 }
 
 // Open finds out who we are. It asks nobody outside the process.
@@ -274,7 +276,7 @@ func (i *Identity) acting(a hrpc.Authenticator) hrpc.Authenticator {
 
 // HDFS is how to connect to the cluster's file systems. The NameNodes are left to be filled in.
 func (i *Identity) HDFS() (hdfs.Config, error) {
-	cfg := hdfs.Config{User: i.user}
+	cfg := hdfs.Config{User: i.user, Keys: i.keys}
 	var err error
 	if cfg.DatanodeHostname, err = i.conf.Bool("dfs.client.use.datanode.hostname", false); err != nil || !i.kerberos && i.real == "" {
 		return cfg, err
