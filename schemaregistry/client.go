@@ -314,7 +314,7 @@ func (c *client) once(ctx context.Context, method, url string, body []byte, answ
 	}
 	if c.authorize != nil {
 		if err := c.authorize(req); err != nil {
-			return &refusedError{err.Error()}
+			return &refusedError{text: err.Error()}
 		}
 	}
 	resp, err := c.http.Do(req)
@@ -329,25 +329,36 @@ func (c *client) once(ctx context.Context, method, url string, body []byte, answ
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
 		return &UnavailableError{fmt.Errorf("%s says %s", req.URL.Host, resp.Status)}
 	case resp.StatusCode == http.StatusNotFound && method == http.MethodGet:
-		return fmt.Errorf("the registry does not have it (%s)", message(b, resp.Status))
+		return &statusError{resp.StatusCode, fmt.Errorf("the registry does not have it (%s)", message(b, resp.Status))}
 	case resp.StatusCode == http.StatusConflict:
-		return &conflictError{refusedError{fmt.Sprintf("the schema registry refuses: %s", message(b, resp.Status))}}
+		return &conflictError{refusedError{text: fmt.Sprintf("the schema registry refuses: %s", message(b, resp.Status))}}
 	case resp.StatusCode >= 300:
-		return &refusedError{fmt.Sprintf("the schema registry refuses: %s", message(b, resp.Status))}
+		return &statusError{resp.StatusCode, &refusedError{text: fmt.Sprintf("the schema registry refuses: %s", message(b, resp.Status))}}
 	}
 	if err := json.Unmarshal(b, answer); err != nil {
-		return &refusedError{fmt.Sprintf("the answer of %s is not that of a schema registry: %v", req.URL.Host, err)}
+		return &refusedError{text: fmt.Sprintf("the answer of %s is not that of a schema registry: %v", req.URL.Host, err)}
 	}
 	return nil
 }
 
 // refusedError is one that no record is at fault for, and no other URL cures.
-type refusedError struct{ text string }
+type refusedError struct {
+	text     string
+	kerberos bool // a KDC refused
+}
 
 func (e *refusedError) Error() string { return e.text }
 
 // Fatal tells that the error is not one of a record.
 func (e *refusedError) Fatal() bool { return true }
+
+// statusError is an error with the status of the answer that told it.
+type statusError struct {
+	status int
+	error
+}
+
+func (e *statusError) Unwrap() error { return e.error }
 
 // conflictError says that what is there already is against it.
 type conflictError struct{ refusedError }

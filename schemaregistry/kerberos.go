@@ -98,7 +98,7 @@ func unanswered(err error) error {
 		return &UnavailableError{err}
 	}
 	if _, ok := errors.AsType[*krb.KDCError](k); ok {
-		return &refusedError{k.Error()}
+		return &refusedError{text: k.Error(), kerberos: true}
 	}
 	return &UnavailableError{k}
 }

@@ -30,8 +30,8 @@ func (s *session) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor" + use, Short: "Look whether a cluster has all that a job needs, and say how to mend what is wrong", Args: args, ValidArgsFunction: s.completeJob,
 		Long: `Look whether all is there that a job needs: Hadoop's configuration, Kerberos, the KDCs and the clock, the NameNodes and ResourceManagers, queue, containers,
-staging folder, tokens, Kafka and the collector of traces. With a job, its paths, topics and consumer groups too: whether they are there, and whether
-we may use them.
+staging folder, tokens, Kafka, the schema registry and the collector of traces. With a job, its paths, topics, consumer groups and subjects too: whether
+they are there, and whether we may use them.
 
 Each check says what was found, and, where it is not well, what that means and how to mend it. A check whose precondition failed is skipped. Nothing stays
 behind: the file that is written into the staging folder is removed, tokens are cancelled, topics are not made, groups not joined.
@@ -108,6 +108,9 @@ func (s *session) doctorConfig(args []string, c *conf.Config) (doctor.Config, er
 	cfg.User, _ = s.hadoopUser(c) // elsewhere the ticket says it; where nobody does, a check tells
 	cfg.Hadoop, cfg.NoHadoop = s.wantsHadoop(c, cfg.Needs)
 	cfg.Kafka = kafkaClusters(c, cfg.Needs)
+	if c.IsSet("schema-registry.urls") || slices.ContainsFunc(cfg.Needs, func(n flow.Need) bool { return n.Kind == flow.NeedSubject }) {
+		cfg.Registry = c.Option
+	}
 	set, err := s.telemetrySettings(c)
 	if err != nil {
 		return cfg, err

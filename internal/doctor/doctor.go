@@ -39,6 +39,8 @@ type Config struct {
 	Needs []flow.Need
 	Kafka []KafkaCluster
 
+	// Registry are the options of the schema registry; nil: there is none.
+	Registry  func(option string) (string, bool)
 	Collector string // URL that traces are sent to; "": none
 
 	Resolver Resolver         // nil: net.DefaultResolver

@@ -50,6 +50,7 @@ const (
 	checkListeners   = "kafka-listeners"
 	checkTopics      = "kafka-topics"
 	checkGroups      = "kafka-groups"
+	checkRegistry    = "schema-registry"
 	checkCollector   = "collector"
 )
 
@@ -76,6 +77,7 @@ func (p *patient) checks() []check {
 		{name: checkListeners, title: "Kafka's advertised names", needs: []string{checkKafka}, run: p.askListeners},
 		{name: checkTopics, title: "topics", needs: []string{checkKafka}, run: p.askTopics},
 		{name: checkGroups, title: "consumer groups", needs: []string{checkKafka}, run: p.askGroups},
+		{name: checkRegistry, title: "schema registry", run: p.askRegistry},
 		{name: checkCollector, title: "traces and metrics", run: p.askCollector},
 	}
 }
