@@ -176,15 +176,14 @@ func (f *follower) Arrive(i int) flow.TraceContext {
 	if !h.Local {
 		attrs = append(attrs, telemetry.A("heddle.clock.offset", h.Clock.Ahead.Seconds()), telemetry.A("heddle.clock.offset.error", h.Clock.Within.Seconds()))
 	}
-	hop := f.cfg.Provider.Child(telemetry.Start{Parent: m.context, Name: "exchange", Kind: telemetry.Consumer, At: times[0], Attrs: attrs, Fixed: f.channelAttrs()})
+	hop := f.cfg.Provider.Record(telemetry.Start{Parent: m.context, Name: "exchange", Kind: telemetry.Consumer, At: times[0], Attrs: attrs, Fixed: f.channelAttrs()}, now)
 	for p := range telemetry.Phases {
 		if times[p] == times[p+1] {
 			continue // there was no such wait
 		}
-		f.cfg.Provider.Child(telemetry.Start{Parent: hop.Context(), Name: phaseSpans[p], At: times[p], Fixed: f.phases[p]}).End(times[p+1])
+		f.cfg.Provider.Record(telemetry.Start{Parent: hop, Name: phaseSpans[p], At: times[p], Fixed: f.phases[p]}, times[p+1])
 	}
-	hop.End(now)
-	return f.begin(telemetry.Start{Parent: hop.Context(), Name: f.task.vertex.Name, At: now})
+	return f.begin(telemetry.Start{Parent: hop, Name: f.task.vertex.Name, At: now})
 }
 
 // channelAttrs are the attributes of all hops by the channel that is being read.
@@ -247,8 +246,8 @@ func (d delivery) Done(attrs ...flow.TraceAttr) {
 
 // blocked notes that the record being followed waited for room in the output.
 func (f *follower) blocked(from time.Time, out int) {
-	f.cfg.Provider.Child(telemetry.Start{Parent: f.span.Context(), Name: "wait for a segment", At: from,
-		Attrs: []flow.TraceAttr{telemetry.A("heddle.edge", f.task.spec.Outputs[out].Edge)}}).End(f.now())
+	f.cfg.Provider.Record(telemetry.Start{Parent: f.span.Context(), Name: "wait for a segment", At: from,
+		Attrs: []flow.TraceAttr{telemetry.A("heddle.edge", f.task.spec.Outputs[out].Edge)}}, f.now())
 }
 
 // Wrote implements flow.Follower.

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -15,8 +14,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// exporter sends spans by the SDK's OTLP client. It makes the client's messages itself, so that the spans of Provider.Record,
-// which are most, need not take the way through the SDK's own span.
+// exporter sends spans by the SDK's OTLP client. They come as bytes of messages, so that the spans of Provider.Child and Record, which are
+// most, need not take the way through the SDK's own span, nor each through a message of its own.
 type exporter struct {
 	client otlptrace.Client
 	// The message of a batch, but for its spans, which the exporting goroutine puts into scope.
@@ -32,17 +31,11 @@ func newExporter(ctx context.Context, client otlptrace.Client, res *resource.Res
 	return e, client.Start(ctx)
 }
 
-// export implements spanExporter.
-func (e *exporter) export(ctx context.Context, spans []ended) error {
-	e.scope.Spans = slices.Grow(e.scope.Spans[:0], len(spans))
-	for _, s := range spans {
-		if s.made == nil {
-			s.made = spanOf(s.sdk)
-		}
-		e.scope.Spans = append(e.scope.Spans, s.made)
-	}
+// export implements spanExporter. A message keeps fields that it does not know as they are, and is sent with them: so are the spans.
+func (e *exporter) export(ctx context.Context, spans []byte) error {
+	e.scope.ProtoReflect().SetUnknown(spans)
 	err := e.client.UploadTraces(ctx, e.batch)
-	clear(e.scope.Spans)
+	e.scope.ProtoReflect().SetUnknown(nil)
 	return err
 }
 

@@ -4,13 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 // queue is the SDK's span processor: a bounded queue that never makes anybody wait. What does not fit is dropped and counted.
@@ -24,7 +25,8 @@ type queue struct {
 	full     chan struct{} // one slot: there is a batch
 	flush    chan chan struct{}
 	stop     chan struct{}
-	batch    int
+	most     int // spans that may wait
+	batch    int // spans of a batch
 	delay    time.Duration
 	timeout  time.Duration
 	wg       sync.WaitGroup // the exporting goroutine
@@ -32,27 +34,25 @@ type queue struct {
 
 	// Guarded by mu.
 	mu      sync.Mutex
-	ring    []ended
-	first   int // of ring
-	n       int
+	batches []batch // that wait, the oldest first; all but the last are full
+	spare   []byte  // of a batch that was sent
+	n       int     // spans that wait
 	stopped bool
 
 	exported, dropped, failed atomic.Int64
 
-	// Owned by the exporting goroutine.
-	taken      []ended
-	complained time.Time // when a failure was last logged
+	complained time.Time // owned by the exporting goroutine: when a failure was last logged
 }
 
-// ended is a span that has ended: the SDK's, or one that is made already.
-type ended struct {
-	sdk  sdktrace.ReadOnlySpan
-	made *tracepb.Span
+// batch is spans that go out together.
+type batch struct {
+	spans []byte // as the message of a scope has them
+	n     int
 }
 
-// spanExporter sends spans to a collector.
+// spanExporter sends spans, as the message of a scope has them, to a collector.
 type spanExporter interface {
-	export(ctx context.Context, spans []ended) error
+	export(ctx context.Context, spans []byte) error
 	shutdown(ctx context.Context) error
 }
 
@@ -68,12 +68,12 @@ const (
 func newQueue(e spanExporter, log *slog.Logger, endpoint string) *queue {
 	q := &queue{
 		exporter: e, log: log, endpoint: endpoint, full: make(chan struct{}, 1), flush: make(chan chan struct{}), stop: make(chan struct{}),
-		ring:    make([]ended, envInt("OTEL_BSP_MAX_QUEUE_SIZE", queueSize)),
+		most:    envInt("OTEL_BSP_MAX_QUEUE_SIZE", queueSize),
 		batch:   envInt("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", queueBatch),
 		delay:   time.Duration(envInt("OTEL_BSP_SCHEDULE_DELAY", int(queueDelay/time.Millisecond))) * time.Millisecond,
 		timeout: time.Duration(envInt("OTEL_BSP_EXPORT_TIMEOUT", int(queueLimit/time.Millisecond))) * time.Millisecond,
 	}
-	q.batch = min(q.batch, len(q.ring))
+	q.batch = min(q.batch, q.most)
 	q.wg.Go(q.run)
 	return q
 }
@@ -91,19 +91,25 @@ func (q *queue) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd implements sdktrace.SpanProcessor.
 func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
-	if s.SpanContext().IsSampled() {
-		q.put(ended{sdk: s})
+	if !s.SpanContext().IsSampled() {
+		return
 	}
+	message, err := proto.Marshal(spanOf(s))
+	if err != nil { // a text that is no UTF-8, which readable has seen to
+		q.dropped.Add(1)
+		return
+	}
+	q.put(message)
 }
 
-func (q *queue) put(s ended) {
+// put adds a span's message.
+func (q *queue) put(message []byte) {
 	q.mu.Lock()
-	ok := !q.stopped && q.n < len(q.ring)
+	ok := !q.stopped && q.n < q.most
+	full := false
 	if ok {
-		q.ring[(q.first+q.n)%len(q.ring)] = s
-		q.n++
+		full = q.addLocked(message)
 	}
-	full := ok && q.n == q.batch
 	q.mu.Unlock()
 	switch {
 	case !ok:
@@ -116,18 +122,37 @@ func (q *queue) put(s ended) {
 	}
 }
 
-// take takes up to a batch.
-func (q *queue) take() []ended {
+// addLocked adds to the last batch, and reports whether that is full now.
+func (q *queue) addLocked(message []byte) (full bool) {
+	q.n++
+	if k := len(q.batches); k == 0 || q.batches[k-1].n == q.batch {
+		q.batches = append(q.batches, batch{spans: q.spare[:0]})
+		q.spare = nil
+	}
+	b := &q.batches[len(q.batches)-1]
+	b.spans = appendBytes(b.spans, scopeSpans, message)
+	b.n++
+	return b.n == q.batch
+}
+
+// take takes the oldest batch.
+func (q *queue) take() (b batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.taken = q.taken[:0]
-	for n := min(q.n, q.batch); n > 0; n-- {
-		q.taken = append(q.taken, q.ring[q.first])
-		q.ring[q.first] = ended{}
-		q.first = (q.first + 1) % len(q.ring)
-		q.n--
+	if len(q.batches) == 0 {
+		return b
 	}
-	return q.taken
+	b = q.batches[0]
+	q.batches = slices.Delete(q.batches, 0, 1)
+	q.n -= b.n
+	return b
+}
+
+// done takes back what take gave.
+func (q *queue) done(b batch) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.spare = b.spans
 }
 
 // run exports until it is stopped, and then what is left.
@@ -174,27 +199,26 @@ func (q *queue) waiting() int {
 func (q *queue) rest(ctx context.Context) {
 	failed := q.failed.Load()
 	for left := q.waiting(); left > 0; {
-		spans := q.take()
-		left -= len(spans)
+		b := q.take()
+		left -= b.n
 		if q.failed.Load() > failed {
-			q.failed.Add(int64(len(spans)))
+			q.failed.Add(int64(b.n))
 			continue
 		}
-		q.export(ctx, spans)
+		q.export(ctx, b)
 	}
 }
 
-func (q *queue) export(ctx context.Context, spans []ended) {
+func (q *queue) export(ctx context.Context, b batch) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
-	err := q.exporter.export(ctx, spans)
+	err := q.exporter.export(ctx, b.spans)
 	cancel()
-	n := int64(len(spans))
-	clear(spans)
+	q.done(b)
 	if err == nil {
-		q.exported.Add(n)
+		q.exported.Add(int64(b.n))
 		return
 	}
-	q.failed.Add(n)
+	q.failed.Add(int64(b.n))
 	if now := time.Now(); now.Sub(q.complained) >= complainGap {
 		q.complained = now
 		q.log.Warn("traces are lost: the OTLP collector does not take them; the job goes on", "endpoint", q.endpoint,

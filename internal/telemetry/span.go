@@ -7,8 +7,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 )
@@ -42,13 +40,12 @@ type Start struct {
 // Fixed are attributes that many spans have: they are made once.
 type Fixed struct {
 	kvs  []attribute.KeyValue
-	made []*commonpb.KeyValue
+	made []byte // as a span's message has them
 }
 
 // Fix makes Fixed attributes.
 func Fix(attrs ...flow.TraceAttr) Fixed {
-	kvs := attributes(attrs)
-	return Fixed{kvs, keyValues(kvs)}
+	return Fixed{attributes(attrs), appendAttrs(nil, spanAttrs, attrs)}
 }
 
 // None reports whether there are no attributes.
@@ -78,7 +75,7 @@ func (p *Provider) Start(st Start) Span {
 		}
 		opts = append(opts, trace.WithLinks(links...))
 	}
-	_, s := p.tracer.Start(ctx, st.Name, opts...)
+	_, s := p.tracer.Start(ctx, readable(st.Name), opts...)
 	if !s.IsRecording() {
 		s.End()
 		return Span{}
@@ -119,7 +116,7 @@ func (s Span) Event(name string, at time.Time, attrs ...flow.TraceAttr) {
 	case s.child != nil:
 		s.child.event(name, at, attrs)
 	case s.s != nil:
-		s.s.AddEvent(name, trace.WithTimestamp(at), trace.WithAttributes(attributes(attrs)...))
+		s.s.AddEvent(readable(name), trace.WithTimestamp(at), trace.WithAttributes(attributes(attrs)...))
 	}
 }
 
@@ -127,9 +124,9 @@ func (s Span) Event(name string, at time.Time, attrs ...flow.TraceAttr) {
 func (s Span) Fail(reason string) {
 	switch {
 	case s.child != nil:
-		s.child.span.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: reason}
+		s.child.fail(reason)
 	case s.s != nil:
-		s.s.SetStatus(codes.Error, reason)
+		s.s.SetStatus(codes.Error, readable(reason))
 	}
 }
 
@@ -160,7 +157,7 @@ func attributes(attrs []flow.TraceAttr) []attribute.KeyValue {
 }
 
 func attributeOf(a flow.TraceAttr) (kv attribute.KeyValue, ok bool) {
-	switch v := a.Value.(type) {
+	switch v := readableValue(a.Value).(type) {
 	case string:
 		return attribute.String(a.Key, v), true
 	case int:
