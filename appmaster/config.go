@@ -46,9 +46,9 @@ type Config struct {
 	DiscoveryBudget   time.Duration     // how long discovery of a source's splits may fail before the job does; 0: 2 min, negative: for ever
 	StopGrace         time.Duration     // how long agents have to go by themselves at the end; 0: 5 s
 	Secrets           map[string]string // options that agents may know but nobody else
-	// Tokens brings fresh tokens for services outside, as agents understand them: each goes to all agents and to those that come later. Whoever
-	// sends waits until it is taken. Nil: there are none.
-	Tokens <-chan []byte
+	// Tokens brings news of tokens for services outside: fresh ones go to all agents and to those that come later. Whoever sends waits until it
+	// is taken. Nil: there are none.
+	Tokens <-chan TokenUpdate
 	Option func(name string) (string, bool) // options for enumerators; nil: none
 
 	// LogLevel changes what this process logs; nil: it can't be changed. See LogLevels.

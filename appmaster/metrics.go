@@ -11,6 +11,7 @@ func Figures(s *Snapshot) []telemetry.Family {
 	f := &figures{app: []telemetry.Label{{Name: "heddle.job.name", Value: s.Job}, {Name: "heddle.app.id", Value: s.App}}, index: map[string]int{}}
 	f.application(s)
 	f.master(&s.Process)
+	f.tokens(s)
 	for i := range s.Vertices {
 		f.vertex(s, &s.Vertices[i])
 	}

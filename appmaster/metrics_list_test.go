@@ -10,6 +10,7 @@ import (
 func TestFiguresPeopleExpect(t *testing.T) {
 	s := figuresSnapshot()
 	s.Process = Process{RSS: 1, Goroutines: 1}
+	s.Tokens = &Tokens{Held: []Token{{Until: s.Time}}}
 	s.Sources[0].Splits[0].Records, s.Sources[0].Splits[0].Fetches, s.Sources[0].Splits[0].Committed = 1, 1, 1
 	got := map[string]telemetry.Kind{}
 	for _, f := range Figures(s) {
@@ -31,6 +32,7 @@ func TestFiguresPeopleExpect(t *testing.T) {
 		"heddle.containers.asked": gauge, "heddle.containers.granted": counter, "heddle.containers.released": counter, "heddle.containers.failed": counter,
 		"heddle.agent.memory.rss": gauge, "heddle.agent.memory.heap": gauge, "heddle.agent.gc.cycles": counter, "heddle.agent.gc.pause": counter, "heddle.agent.cpu.time": counter, // Status.JVM
 		"heddle.appmaster.memory.rss": gauge, "heddle.appmaster.gc.pause": counter, "heddle.appmaster.cpu.time": counter,
+		"heddle.tokens.remaining": gauge, "heddle.tokens.version": gauge,
 		"heddle.job.uptime": gauge, "heddle.job.attempt": gauge, "heddle.job.state": gauge, // uptime, numRestarts
 		"heddle.exchange.latency": telemetry.Histogram, // latency markers, by phase
 	} {

@@ -16,3 +16,16 @@ func (f *figures) master(p *Process) {
 	f.add("heddle.appmaster.cpu.time", "s", "Processor time that it used", counter, p.CPU)
 	f.add("heddle.appmaster.goroutines", "{goroutine}", "Goroutines of the ApplicationMaster", gauge, float64(p.Goroutines))
 }
+
+// tokens are the figures of tokens for services outside.
+func (f *figures) tokens(s *Snapshot) {
+	if s.Tokens == nil {
+		return
+	}
+	f.add("heddle.tokens.version", "", "Version of the latest delegation tokens that agents were given", telemetry.Gauge, float64(s.Tokens.Version))
+	for _, t := range s.Tokens.Held {
+		if !t.Until.IsZero() && !t.Minor {
+			f.add("heddle.tokens.remaining", "s", "Time until a delegation token that the job needs ends, as things are", telemetry.Gauge, t.Until.Sub(s.Time).Seconds(), label("kind", t.Kind), label("service", t.Service), label("source", t.Source))
+		}
+	}
+}

@@ -43,7 +43,7 @@ func (m *master) publish(now time.Time) {
 	for _, src := range m.sources {
 		s.Sources = append(s.Sources, m.sourceView(src))
 	}
-	s.Alignment = m.alignmentView(s.Sources)
+	s.Alignment, s.Tokens = m.alignmentView(s.Sources), m.tokens.view
 	supply := m.plane.Slots.Supply()
 	s.Slots = SlotCounts{Needed: m.job0().Needs(), Total: supply.Slots, Free: supply.Free}
 	m.passMark()
@@ -230,7 +230,7 @@ func (m *master) agentView(a slotmgr.Agent, tasks map[cluster.SlotID][]string) A
 	if rec == nil {
 		return out
 	}
-	out.PID, out.Granted, out.Started, out.Joined = rec.pid, rec.granted, rec.started, rec.joined
+	out.PID, out.Granted, out.Started, out.Joined, out.Tokens = rec.pid, rec.granted, rec.started, rec.joined, rec.tokens
 	if s := rec.stats; s != nil {
 		out.RSS, out.Heap, out.Goroutines, out.Connections = s.GetRss(), s.GetHeap(), int(s.GetGoroutines()), int(s.GetConnections())
 		out.Segments, out.SegmentsUse = s.GetSegmentsTotal(), s.GetSegmentsUsed()

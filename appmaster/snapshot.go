@@ -38,6 +38,8 @@ type Snapshot struct {
 	Process  Process       `json:"process"`            // the ApplicationMaster's own
 
 	Alignment []AlignmentGroup `json:"alignment,omitempty"`
+
+	Tokens *Tokens `json:"tokens,omitempty"` // for services outside; absent: none are needed
 }
 
 // AlignmentGroup is a group of sources that wait for each other in event time.
@@ -223,6 +225,7 @@ type Agent struct {
 
 	Resources cluster.Profile `json:"resources,omitzero"`
 	Former    bool            `json:"former,omitempty"` // an earlier attempt of the master has started it
+	Tokens    uint64          `json:"tokens,omitempty"` // version of the tokens that it uses; 0: those it was started with
 
 	Granted time.Time `json:"granted,omitzero"` // when the driver had got it
 	Started time.Time `json:"started,omitzero"` // when its process was started, by its own host's clock

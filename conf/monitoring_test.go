@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/internal/telemetry"
@@ -20,6 +21,7 @@ func metricNames() map[string]bool {
 			Subtasks:  []appmaster.Subtask{{Watermark: &mark, Hops: []appmaster.Hop{{Buckets: telemetry.LatencyOf(nil, 0)}}}}}},
 		Agents:  []appmaster.Agent{{State: "alive", RSS: 1}},
 		Process: appmaster.Process{Goroutines: 1},
+		Tokens:  &appmaster.Tokens{Held: []appmaster.Token{{Until: time.Unix(1, 0)}}},
 		Sources: []appmaster.Source{{Splits: []appmaster.Split{{Position: 1, End: 2, Records: 1, Fetches: 1, Committed: 1}}}},
 	}
 	names := map[string]bool{"heddle_app_up": true, "heddle_exporter_up": true, "heddle_app_scrape_duration_seconds": true} // the exporter's own

@@ -45,6 +45,8 @@ func (s *Server) routes() []route {
 			http.StatusAccepted, Status{}, s.action(s.logLevel)},
 		{http.MethodPut, "/api/profiles", "Begins a profile of a process: the query has of (an agent, or appmaster), kind (cpu, heap, stacks, trace) and, for cpu and trace, for. " +
 			"When it is taken, /api/profiles/{id}/data gives it out. The body is as for cancel.", http.StatusAccepted, appmaster.ProcessProfile{}, s.action(s.takeProfile)},
+		{http.MethodPut, "/api/tokens", "Says that fresh delegation tokens are in the application's folder in HDFS. They themselves never come this way. The body is as for cancel.",
+			http.StatusAccepted, Status{}, s.action(s.tokensThere)},
 	}
 }
 
@@ -118,6 +120,16 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, http.StatusOK, Log{list(lines)})
+}
+
+// tokensThere passes on that tokens were handed in.
+func (s *Server) tokensThere(w http.ResponseWriter, _ *http.Request) {
+	if s.cfg.TokensThere == nil {
+		fail(w, http.StatusNotImplemented, "this application needs no delegation tokens: the cluster does not demand Kerberos, or there is none")
+		return
+	}
+	s.cfg.TokensThere()
+	reply(w, http.StatusAccepted, Status{"looking"})
 }
 
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request) {

@@ -14,6 +14,7 @@
 //	PUT /api/job/cancel       asks for the end of the job
 //	PUT /api/log-level        changes what is logged
 //	PUT /api/profiles         begins a profile
+//	PUT /api/tokens           says that fresh tokens were handed in
 //
 // Only GET and PUT are used, answers are JSON in one line, and addresses are relative, since YARN's web proxy passes on
 // nothing else (Hadoop 3.4, WebAppProxyServlet).
@@ -54,6 +55,8 @@ type Config struct {
 	Log     func(name string) ([]string, error) // the last lines of a log; an error for people. Nil: not shown
 	Logger  *slog.Logger                        // nil: discards
 	Proxy   *Proxy                              // whose word is taken for who asks; nil: nobody's
+	// TokensThere has the ApplicationMaster look for tokens that were handed in where it expects them. It returns at once. Nil: it expects none.
+	TokensThere func()
 }
 
 // Option is an option as the dashboard shows it.

@@ -57,8 +57,9 @@ func serveTo(t *testing.T, owner func(_, _ netip.AddrPort) (int, bool)) (url str
 		t.Fatal(err)
 	}
 	s, err := New(Config{Listener: l, Token: token, Owner: owner,
-		Options: func() []Option { return []Option{{Name: "parallelism", Value: "4", Origin: "default"}} },
-		Log:     func(string) ([]string, error) { return []string{evil}, nil }})
+		TokensThere: func() {},
+		Options:     func() []Option { return []Option{{Name: "parallelism", Value: "4", Origin: "default"}} },
+		Log:         func(string) ([]string, error) { return []string{evil}, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

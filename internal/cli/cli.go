@@ -126,7 +126,7 @@ Where a job runs and with what is configuration, not code: see "` + s.env.Progra
 func (s *session) verbs() []*cobra.Command {
 	verbs := []*cobra.Command{
 		s.runCommand(), s.planCommand(),
-		s.listCommand(), s.statusCommand(), s.topCommand(), s.historyCommand(), s.logsCommand(), s.logLevelCommand(), s.profileCommand(), s.exporterCommand(), s.cancelCommand(), s.killCommand(), s.waitCommand(), s.agentCommand(),
+		s.listCommand(), s.statusCommand(), s.topCommand(), s.historyCommand(), s.logsCommand(), s.logLevelCommand(), s.profileCommand(), s.tokensCommand(), s.exporterCommand(), s.cancelCommand(), s.killCommand(), s.waitCommand(), s.agentCommand(),
 		s.doctorCommand(), s.explainCommand(), s.nodesCommand(), s.queuesCommand(), s.gcCommand(),
 		s.configCommand(), s.versionCommand(),
 	}

@@ -146,6 +146,11 @@ func topLines(out *terminal, snap *appmaster.Snapshot) []string {
 	if snap.Cause != nil {
 		lines = append(lines, out.paint(red, "cause: ")+printable(snap.Cause.Message))
 	}
+	if text := tokensLine(snap); tokensSoon(snap) {
+		lines = append(lines, out.paint(red, text))
+	} else if text != "" {
+		lines = append(lines, text)
+	}
 	var rows [][]string
 	for _, v := range snap.Vertices {
 		rows = append(rows, []string{v.Name, tasks(v.Tasks), number(int64(v.InRate)) + "/s", number(int64(v.OutRate)) + "/s", loadBar(v.Busy, v.Blocked), share(v.Busy), share(v.Blocked), behind(snap.Time, v.Watermark)})

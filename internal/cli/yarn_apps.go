@@ -192,6 +192,11 @@ func (s *session) printYARNStatus(st appState) error {
 	default:
 		lines = append(lines, "dashboard "+y.Tracking)
 	}
+	if st.Snapshot != nil {
+		if text := tokensLine(st.Snapshot); text != "" {
+			lines = append(lines, text)
+		}
+	}
 	if _, err := fmt.Fprintln(s.env.Stdout, strings.Join(lines, "\n")); err != nil || st.Snapshot == nil {
 		return err
 	}

@@ -66,7 +66,7 @@ type yarnMaster struct {
 	app    *application
 	launch launch
 	driver *yarn.Driver
-	fresh  *refresher // nil: tokens stay as they are
+	tokens *tokenKeeper // nil: the cluster needs none
 	h      *hadoop
 	files  appDir // where the client's files are
 }
@@ -149,6 +149,7 @@ func (m *yarnMaster) run(ctx context.Context) error {
 	}
 	if why := context.Cause(ctx); why != nil {
 		m.driver.Close()
+		m.cancelTokens()
 		m.app.log.Warn("leaving without a word to YARN, which ends this attempt", "reason", why)
 		return &exitError{exitCancelled, fmt.Errorf("this attempt of the application was ended: %w", why), nil}
 	}
@@ -163,10 +164,27 @@ func (m *yarnMaster) run(ctx context.Context) error {
 	}
 	m.app.log.Info("unregistered", "status", status, "diagnostics", text)
 	m.clean()
+	m.cancelTokens()
 	if err != nil {
 		return failed(err)
 	}
 	return nil // how the job went is told; a failed container would be another failure
+}
+
+// tokensThere has tokens that were handed in looked at; nil where none are needed.
+func (m *yarnMaster) tokensThere() func() {
+	if m.tokens == nil {
+		return nil
+	}
+	return m.tokens.hint
+}
+
+// cancelTokens ends tokens that only this attempt and its agents have used.
+func (m *yarnMaster) cancelTokens() {
+	if m.tokens == nil {
+		return
+	}
+	m.tokens.end(context.Background()) // it takes no longer than cancelLimit
 }
 
 // clean removes the application's folder from HDFS.
@@ -220,7 +238,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	address := func(l net.Listener) string {
 		return net.JoinHostPort(m.k.host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 	}
-	if m.fresh, err = m.newRefresher(); err == nil {
+	if m.tokens, err = m.newTokenKeeper(); err == nil {
 		m.driver, err = m.newDriver(address(pages), over)
 	}
 	if err != nil {
@@ -233,7 +251,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
-	front, err := web.New(web.Config{Listener: pages, Token: m.app.sec.Token, Logger: m.app.log, Options: m.app.options, Advertise: m.k.host, Proxy: m.proxy()})
+	front, err := web.New(web.Config{Listener: pages, Token: m.app.sec.Token, Logger: m.app.log, Options: m.app.options, Advertise: m.k.host, Proxy: m.proxy(), TokensThere: m.tokensThere()})
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
@@ -241,11 +259,11 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	cfg.Agents.ExitWait = exitWait
 	cfg.Advertise, cfg.Attempt = address(control), uint32(m.k.id.Attempt.Number-1)
 	defer m.announce(ctx, address(pages), cfg.Advertise)()
-	if m.fresh != nil {
-		cfg.Tokens = m.fresh.out
+	if m.tokens != nil {
+		cfg.Tokens = m.tokens.out
 		ctx, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		wg.Go(func() { m.fresh.run(ctx) })
+		wg.Go(func() { m.tokens.run(ctx) })
 		defer wg.Wait()
 		defer stop()
 	}
@@ -300,8 +318,8 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 	maps.Copy(env, configured(c))
 	env["HEDDLE_ROLE"], env["HEDDLE_APP_DIR"], env[driverVar], env[vmemVar] = "agent", "$PWD", "yarn", fmt.Sprint(m.launch.VmemRatio)
 	var fresh func() token.Credentials
-	if m.fresh != nil {
-		fresh = m.fresh.current
+	if m.tokens != nil {
+		fresh = m.tokens.current
 	}
 	return yarn.New(yarn.Config{
 		Fresh:    fresh,

@@ -399,7 +399,11 @@ func (p *patient) fetchTokens(ctx context.Context) (string, verdict.Verdict) {
 	out.Fetched, out.FetchErr = len(creds.Tokens), err
 	if err == nil {
 		var mine token.Credentials
-		mine, out.Until, out.RenewErr = p.id.Refresh(ctx, systems[:1])
+		var until map[string]time.Time
+		mine, until, out.RenewErr = p.id.Refresh(ctx, systems[:1], nil)
+		for _, end := range until { // of the one
+			out.Until = end
+		}
 		creds.Tokens = append(creds.Tokens, mine.Tokens...)
 	}
 	p.cancelTokens(ctx, creds, both)

@@ -16,7 +16,7 @@ var layers = [][]string{
 	{"appmaster/plane"},
 	{"agent/task", "kafkasource", "kafkasink", "appmaster/sched", "internal/hadoop/hdfsfiles", "yarnclient", "internal/hadoop/identity"},
 	{"agent/state", "netstack", "internal/jobgraph", "internal/kafka", "appmaster/slotmgr", "appmaster/slotpool", "appmaster/ckpt"},
-	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/telemetry", "internal/profile", "internal/logs", "internal/telemetry/otlptest", "internal/kafka/batch", "internal/testjob", "protocodec", "schemaregistry", "connector", "internal/hadoop/hdfs", "internal/hadoop/kms", "yarnclient/book", "yarnclient/explain"},
+	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/telemetry", "internal/profile", "internal/logs", "internal/telemetry/otlptest", "internal/kafka/batch", "internal/testjob", "protocodec", "schemaregistry", "connector", "internal/hadoop/hdfs", "internal/hadoop/kms", "internal/hadoop/creds", "yarnclient/book", "yarnclient/explain"},
 	{"internal/hadoop/hrest"},
 	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "internal/hadoop/ssl", "yarnclient/yarnid", "yarnclient/report", "."},
 	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/lastlines", "internal/jobspec/strict", "internal/lint", "internal/certstore", "internal/hadoop/jceks",
@@ -29,7 +29,7 @@ var pure = []string{
 	"netstack/wire", "netstack/credit",
 	"appmaster/slotmgr", "appmaster/slotpool", "appmaster/sched", "appmaster/plane", "appmaster/ckpt",
 	"yarnclient/yarnid", "yarnclient/book", "yarnclient/report", "yarnclient/explain",
-	"internal/doctor/verdict", "internal/doctor/grants",
+	"internal/doctor/verdict", "internal/doctor/grants", "internal/hadoop/creds",
 }
 
 // impureImports may not be imported by a pure package.

@@ -156,11 +156,18 @@ func (i *Identity) renewer(ctx context.Context) (string, error) {
 	return p.String(), nil
 }
 
-// Refresh gets new delegation tokens for file systems, for processes that have no ticket, and tells until when they are good. We are their renewer
-// ourselves, and nobody renews them: they are to be replaced in time.
-func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem) (token.Credentials, time.Time, error) {
+// Renewer gives and renews tokens of the ResourceManager's.
+type Renewer interface {
+	Issuer
+	RenewToken(ctx context.Context, t token.Token) (time.Time, error)
+}
+
+// Refresh gets new delegation tokens for file systems and, unless rm is nil, for the ResourceManager, for processes that have no ticket, and tells by alias until
+// when they are good. We are their renewer ourselves, and nobody renews them: they are to be replaced in time. The ResourceManager's is left out where it
+// gives none.
+func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem, rm Renewer) (token.Credentials, map[string]time.Time, error) {
 	var out token.Credentials
-	var until time.Time
+	until := map[string]time.Time{}
 	if i.login == nil {
 		return out, until, errors.New("cannot get new delegation tokens without a Kerberos login")
 	}
@@ -170,29 +177,107 @@ func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem) (tok
 			return out, until, err
 		}
 		out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
-		if until.IsZero() || end.Before(until) {
-			until = end
-		}
+		until[t.Service] = end
 	}
+	if rm == nil {
+		return out, until, nil
+	}
+	t, end, err := i.renewedRM(ctx, rm)
+	if err != nil {
+		i.log.Info("no delegation token of the ResourceManager", "err", err)
+		return out, until, ctx.Err()
+	}
+	out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
+	until[t.Service] = end
 	return out, until, nil
+}
+
+// ourselves is our name as a renewer of tokens.
+func (i *Identity) ourselves() string {
+	if i.real != "" {
+		return i.user
+	}
+	return i.login.Principal().String()
 }
 
 // renewed gets a token for a file system that we may renew, and renews it, by which alone a client learns how long it is good.
 func (i *Identity) renewed(ctx context.Context, s hconf.FileSystem) (token.Token, time.Time, error) {
-	t, err := i.hdfsDelegation(ctx, s, i.login.Principal().String())
+	t, err := i.hdfsDelegation(ctx, s, i.ourselves())
 	if err != nil {
 		return t, time.Time{}, err
 	}
+	var end time.Time
+	err = i.onHDFS(s, func(f *hdfs.FS) error {
+		end, err = f.RenewToken(ctx, t)
+		return err
+	})
+	return t, end, err
+}
+
+func (i *Identity) renewedRM(ctx context.Context, rm Renewer) (t token.Token, end time.Time, err error) {
+	if t, err = rm.DelegationToken(ctx, i.ourselves()); err != nil {
+		return t, end, err
+	}
+	if t.Service, err = i.rmService(); err != nil {
+		return t, end, err
+	}
+	end, err = rm.RenewToken(ctx, t)
+	return t, end, err
+}
+
+// onHDFS does something with a connection to a file system.
+func (i *Identity) onHDFS(s hconf.FileSystem, do func(*hdfs.FS) error) error {
 	cfg, err := i.HDFS()
 	if err != nil {
-		return t, time.Time{}, err
+		return err
 	}
 	cfg.NameNodes = s.NameNodes
 	f, err := hdfs.Open(cfg)
 	if err != nil {
-		return t, time.Time{}, err
+		return err
 	}
-	defer f.Close()
-	end, err := f.RenewToken(ctx, t)
-	return t, end, err
+	return errors.Join(do(f), f.Close())
+}
+
+// CancelHDFS ends a token of one of the file systems. Its password is not needed.
+func (i *Identity) CancelHDFS(ctx context.Context, systems []hconf.FileSystem, t token.Token) error {
+	for _, s := range systems {
+		if service, err := i.serviceOf(s); err != nil || service != t.Service {
+			continue
+		}
+		return i.onHDFS(s, func(f *hdfs.FS) error { return f.CancelToken(ctx, t) })
+	}
+	return fmt.Errorf("cannot cancel the token for %s: that is no file system of this application", t.Service)
+}
+
+// Owns reports whether a delegation token was made for our user.
+func (i *Identity) Owns(t token.Token) bool {
+	d, err := t.Delegation()
+	if err != nil {
+		return false
+	}
+	p, err := krb.ParsePrincipal(d.Owner)
+	if err != nil {
+		return false
+	}
+	if p.Realm == "" {
+		return p.Short() == i.user
+	}
+	u, err := i.conf.ShortName(p.Parts, p.Realm, i.realm())
+	return err == nil && u == i.user
+}
+
+// realm is that of our login, or of who owns the tokens that we have.
+func (i *Identity) realm() string {
+	if i.login != nil {
+		return i.login.Principal().Realm
+	}
+	for _, t := range i.Credentials().Of(token.KindHDFS) {
+		if d, err := t.Delegation(); err == nil {
+			if p, err := krb.ParsePrincipal(d.Owner); err == nil && p.Realm != "" {
+				return p.Realm
+			}
+		}
+	}
+	return ""
 }

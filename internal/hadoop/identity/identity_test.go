@@ -133,8 +133,16 @@ func TestTokens(t *testing.T) {
 	if got, _ := i.hdfsToken("nn1.test:8020"); string(got.Password) != "3" || len(i.Credentials().Tokens) != 4 {
 		t.Errorf("after a replacement: %q of %d", got.Password, len(i.Credentials().Tokens))
 	}
-	if _, _, err := i.Refresh(t.Context(), nil); err == nil {
+	if _, _, err := i.Refresh(t.Context(), nil, nil); err == nil {
 		t.Error("new tokens without a login")
+	}
+	if err := i.CancelHDFS(t.Context(), nil, token.Token{Service: "ha-hdfs:other"}); err == nil || !strings.Contains(err.Error(), "ha-hdfs:other") {
+		t.Errorf("a token of nobody's: %v", err)
+	}
+	for owner, want := range map[string]bool{"alice@R": true, "alice": true, "bob@R": false, "alice/host@OTHER": false, "": false} {
+		if i.Owns(hdfsToken(owner, "s", "p").Token) != want {
+			t.Errorf("ours is what is %q's: %v, want %v", owner, !want, want)
+		}
 	}
 }
 

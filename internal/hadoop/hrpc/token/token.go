@@ -22,6 +22,8 @@ const (
 	KindContainer = "ContainerToken"
 	KindRM        = "RM_DELEGATION_TOKEN"
 	KindHDFS      = "HDFS_DELEGATION_TOKEN"
+	KindKMS       = "kms-dt"
+	KindKafka     = "KAFKA_DELEGATION_TOKEN"
 )
 
 // Token proves a right to a service: who has it knows the password that the service derives from the identifier.
