@@ -197,7 +197,7 @@ func (f front) Close(context.Context) error {
 }
 
 func until(is func() bool) {
-	for deadline := time.Now().Add(10 * time.Second); !is() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); !is() && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond) // a poll of another goroutine's state, with a deadline
 	}
 }

@@ -164,7 +164,7 @@ func (a *fakeAgent) run(ctx context.Context) string {
 	}
 	sess, _, err := ctl.Join(ctx, secrets, &ctlpb.Register{
 		AgentId: string(a.id), Slots: 1, Fingerprint: a.fingerprint, ExchangeAddr: string(a.id) + ":1", Attempt: secrets.Attempt,
-	}, ctl.JoinOptions{Wait: 5 * time.Second})
+	}, ctl.JoinOptions{Wait: time.Minute})
 	if ctx.Err() != nil {
 		if err == nil {
 			_ = sess.Close()
@@ -290,7 +290,7 @@ func start(t *testing.T, ctx context.Context, c Config) (*master, <-chan Result)
 // await waits until the snapshot is as wanted.
 func await(t *testing.T, m *master, what string, is func(*Snapshot) bool) {
 	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -101,7 +101,7 @@ func read(t *testing.T, c *kfake.Cluster, topic string, n int) (out []*kgo.Recor
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for len(out) < n {
 		f := cl.PollFetches(ctx)

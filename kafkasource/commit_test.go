@@ -26,7 +26,7 @@ func committedBy(t *testing.T, c *kfake.Cluster, group, topic string, want map[i
 	for p := range want {
 		tps = append(tps, kafka.TP{Topic: topic, Partition: p})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var got map[kafka.TP]int64
 	for tick := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; <-tick.C {

@@ -236,7 +236,7 @@ func TestCloseAtAnyTime(t *testing.T) {
 		}
 		began := time.Now()
 		x.r.Close()
-		if d := time.Since(began); d > 2*time.Second {
+		if d := time.Since(began); d > 8*time.Second { // a request's time limit is 10 s
 			t.Fatalf("Close took %v", d)
 		}
 	}
@@ -252,6 +252,7 @@ func TestNoBusyLoop(t *testing.T) {
 		return nil, nil, false
 	})
 	n := newNetwork()
+	began := time.Now()
 	x := start(t, through(Topics("a"), n), newRuntime(c.ListenAddrs()))
 	polls := 0
 	idle := func(d time.Duration) {
@@ -267,18 +268,22 @@ func TestNoBusyLoop(t *testing.T) {
 			return
 		}
 	}
-	idle(time.Second)
-	if f := fetches.Load(); f < 5 || f > 25 {
-		t.Errorf("%d fetches in a second of 50 ms each", f)
+	// However little a busy machine gives this test of a second, a second is what it counts.
+	for end := began.Add(time.Minute); fetches.Load() < 5 && time.Now().Before(end) || time.Since(began) < time.Second; {
+		idle(200 * time.Millisecond)
 	}
+	f, took := fetches.Load(), time.Since(began)
+	if f < 5 || float64(f) > 25*took.Seconds() {
+		t.Errorf("%d fetches of 50 ms each in %v", f, took)
+	}
+	cut, before := time.Now(), n.dials.Load()
 	n.cut()
-	before := n.dials.Load()
 	idle(time.Second)
-	if d := n.dials.Load() - before; d > 60 {
-		t.Errorf("%d dials in a second without brokers", d)
+	if d, took := n.dials.Load()-before, time.Since(cut); float64(d) > 60*took.Seconds() {
+		t.Errorf("%d dials in %v without brokers", d, took)
 	}
-	if polls > 10 {
-		t.Errorf("woken %d times for nothing", polls)
+	if took := time.Since(began); float64(polls) > 10*took.Seconds() {
+		t.Errorf("woken %d times for nothing in %v", polls, took)
 	}
 }
 

@@ -176,10 +176,10 @@ func (x *run) emit(split string, b flow.Batch[Record], ended bool) error {
 	return nil
 }
 
-// poll polls until done says so, the source ends or fails, or 20 s have passed.
+// poll polls until done says so, the source ends or fails, or a minute has passed.
 func (x *run) poll(done func() bool) error {
 	x.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for !done() {
 		st, err := x.r.Poll(x.emit)
 		if err != nil || st == flow.SourceEnd {

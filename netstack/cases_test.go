@@ -317,7 +317,7 @@ func TestBarrierPassesAHotKey(t *testing.T) {
 		}
 		return seg == nil && hot.Queued() > 0
 	})
-	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	within, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for sub := range subs {
 		if sub > 0 {

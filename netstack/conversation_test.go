@@ -106,7 +106,7 @@ func (tk *talker) send(frames ...[]byte) {
 // want reads one frame and holds it against typ; 0 is any.
 func (tk *talker) want(reason string, typ wire.Type) (wire.Header, []byte) {
 	tk.t.Helper()
-	tk.nc.SetReadDeadline(time.Now().Add(5 * time.Second))
+	tk.nc.SetReadDeadline(time.Now().Add(time.Minute))
 	h, err := tk.rd.header()
 	if err != nil {
 		tk.t.Fatalf("%s: %v, want %s frame", reason, err, typ)

@@ -54,7 +54,7 @@ func wantRemote(t testing.TB, what string, err error, kind cluster.ErrorKind) *R
 // eventually waits for ok; the stack works in the background.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not: %s", what)
 		}

@@ -154,7 +154,7 @@ func TestBodiesDrained(t *testing.T) {
 	if conns.Load() != 1 {
 		t.Errorf("%d connections for one client's requests in a row", conns.Load())
 	}
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("Retry-After is not capped: %v", d)
 	}
 }
@@ -202,7 +202,7 @@ func TestDeadline(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	_, err := client(t, Config{Timeout: 50 * time.Millisecond, Attempts: 1000, PauseMax: 10 * time.Millisecond, PauseMin: time.Millisecond}, s).State(ctx, app7)
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Minute {
 		t.Errorf("got %v after %v", err, time.Since(start))
 	}
 	if strings.Contains(err.Error(), "user.name") {

@@ -37,7 +37,7 @@ func TestProcessLife(t *testing.T) {
 		t.Error("a killed process still runs")
 	}
 	if err := syscall.Kill(-q.Pid(), 0); err == nil {
-		b.Eventually("the whole group is gone", 5*time.Second, func() error {
+		b.Eventually("the whole group is gone", time.Minute, func() error {
 			if syscall.Kill(-q.Pid(), 0) == nil {
 				return syscall.EAGAIN
 			}

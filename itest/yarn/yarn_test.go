@@ -514,7 +514,7 @@ func (x *bench) testRefusals(t *testing.T) {
 	}
 	s = &yarnclient.Submission{ID: app.ID, Name: "queue", Command: "true", Queue: "nowhere", Resource: yarnclient.Resource{MemoryMB: 64, VCores: 1}}
 	if err := x.rm.Submit(t.Context(), s); err == nil {
-		x.bed.Eventually("an application in no queue fails", 10*time.Second, func() error {
+		x.bed.Eventually("an application in no queue fails", time.Minute, func() error {
 			a, err := x.rm.App(t.Context(), app.ID)
 			if err != nil || a.State != yarnclient.StateFailed || !strings.Contains(a.Diagnostics, "nowhere") {
 				return fmt.Errorf("%+v, %v", a, err)

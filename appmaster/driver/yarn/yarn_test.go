@@ -54,7 +54,7 @@ func newDriver(t *testing.T, c *yarntest.Cluster, change func(*Config)) *Driver 
 // where finds an agent's container by the secrets that it was started with.
 func where(t *testing.T, c *yarntest.Cluster, id cluster.AgentID) yarnid.Container {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		for _, k := range c.Running() {
 			creds, err := token.Parse(k.Context.GetTokens())
 			if err != nil || len(creds.Of(token.KindAMRM)) != 0 {
@@ -127,7 +127,7 @@ func next[T any](t *testing.T, what string, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("waited in vain for %s", what)
 		panic("unreachable")
 	}
@@ -180,7 +180,7 @@ func TestKept(t *testing.T) {
 	if err := d.Start(drivertest.NewWorld(t.TempDir()).Env()); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); c.Figures().Held > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); c.Figures().Held > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("kept containers were not given back")
 		}
