@@ -1,6 +1,7 @@
 package netstack
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,9 @@ type conn struct {
 	version  uint16        // of the protocol
 	compress string        // what data is compressed by, if accepted; "": not
 	traces   bool          // both ends take trace frames, and tell their clock
-	cork     *cork         // under TLS, else nil
+	socket   net.Conn      // under TLS, else nc
+	flush    func() error  // sends what nc has gathered
+	resumed  bool          // a TLS session
 	wake     chan struct{} // 1 slot: the write loop has something to do
 	try      tryWriter     // nil: only the write loop writes
 
@@ -74,7 +77,7 @@ type connWatch struct {
 
 func newConn(s *Stack, nc net.Conn, rd *frameReader, dialed bool, peer string) *conn {
 	c := &conn{
-		stack: s, nc: nc, rd: rd, dialed: dialed, peer: peer, log: s.cfg.Logger.With("peer", peer),
+		stack: s, nc: nc, socket: nc, flush: func() error { return nil }, rd: rd, dialed: dialed, peer: peer, log: s.cfg.Logger.With("peer", peer),
 		wake: make(chan struct{}, 1), admit: admission{most: s.admitMost, few: s.admitFew},
 	}
 	if dialed {
@@ -85,21 +88,20 @@ func newConn(s *Stack, nc net.Conn, rd *frameReader, dialed bool, peer string) *
 	return c
 }
 
-// seal makes c, whose handshake is done, gather TLS records in under. Without TLS, under is nil.
+// seal makes c, whose handshake is done, gather TLS records for the socket under them. Without TLS, under is nil.
 func (c *conn) seal(under *cork) {
-	if c.cork = under; under != nil {
-		under.tighten()
+	if under == nil {
+		c.try = newTryWriter(c.nc)
 		return
 	}
-	c.try = newTryWriter(c.nc)
-}
-
-// flush sends what a cork has gathered.
-func (c *conn) flush() error {
-	if c.cork == nil {
-		return nil
+	st := c.nc.(*tls.Conn).ConnectionState()
+	c.flush, c.socket, c.resumed = under.flush, under.Conn, st.DidResume
+	if c.stack.ownRecords {
+		if s := takeOver(st, under, c.dialed); s != nil {
+			c.nc, c.rd.nc, c.flush = s, s, s.flush
+		}
 	}
-	return c.cork.flush()
+	under.tighten()
 }
 
 // run serves the connection until it is closed. The write loop is its only goroutine beside the caller's.
@@ -282,9 +284,7 @@ func (c *conn) fail(err error) {
 	channels, views := c.channels, c.views
 	c.channels, c.views = nil, nil
 	c.mu.Unlock()
-	if c.cork != nil {
-		c.cork.Conn.Close() // or TLS would say goodbye first, and wait where nobody reads
-	}
+	c.socket.Close() // first, or TLS would say goodbye, and wait where nobody reads
 	c.nc.Close()
 	c.wakeWriter()
 	c.stack.forget(c)

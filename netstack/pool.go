@@ -156,7 +156,7 @@ func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
 	var under *cork
 	if s.cfg.TLS != nil {
 		under = newCork(nc)
-		nc = tls.Client(under, s.clientTLS(key.addr))
+		nc = tls.Client(under, s.clientTLS(key.addr, under))
 	}
 	var c *conn
 	if err = s.sockets.tune(raw); err == nil {

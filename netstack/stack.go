@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"context"
+	"crypto/fips140"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type Stack struct {
 	sockets              sockets
 	dialer               func(ctx context.Context, addr string) (net.Conn, error)
 	tlsServer, tlsClient *tls.Config                            // nil without TLS
+	ownRecords           bool                                   // TLS records are protected here (takeOver), and not by the FIPS module, which wants to choose nonces itself
 	launch               func(f func(ctx context.Context)) bool // starts a goroutine of the stack; false once it is closed
 	cancel               context.CancelFunc
 	wg                   sync.WaitGroup // every goroutine of the stack
@@ -80,7 +82,9 @@ func New(cfg Config) (*Stack, error) {
 		s.dialer = s.sockets.dial
 	}
 	if cfg.TLS != nil {
-		s.tlsServer, s.tlsClient = tlsConfigs(cfg.TLS)
+		own := tlsConfigs(cfg.TLS)
+		s.tlsServer, s.tlsClient = own.Server, own.Client
+		s.ownRecords = !fips140.Enabled()
 	}
 	s.launch = func(f func(ctx context.Context)) bool {
 		s.mu.Lock()

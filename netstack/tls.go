@@ -10,18 +10,41 @@ const sessions = 1024
 
 // tlsConfigs are a stack's own copies of its TLS configuration: one for all connections, since
 // tickets can only be resumed by the configuration that issued them.
-func tlsConfigs(t *TLS) (server, client *tls.Config) {
-	server, client = t.Server.Clone(), t.Client.Clone()
+func tlsConfigs(t *TLS) *TLS {
+	server, client := t.Server.Clone(), t.Client.Clone()
 	server.DynamicRecordSizingDisabled, client.DynamicRecordSizingDisabled = true, true
+	server.GetConfigForClient = keepSecrets(server, server.GetConfigForClient)
 	if client.ClientSessionCache == nil {
 		client.ClientSessionCache = tls.NewLRUClientSessionCache(sessions)
 	}
-	return server, client
+	return &TLS{server, client}
 }
 
-// clientTLS is the configuration to dial addr by.
-func (s *Stack) clientTLS(addr string) *tls.Config {
+// keepSecrets gives each connection that is accepted a copy of base, or of what choose returns, that leaves the secrets of its handshake in its cork.
+func keepSecrets(base *tls.Config, choose func(*tls.ClientHelloInfo) (*tls.Config, error)) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		cfg := base
+		if choose != nil {
+			if chosen, err := choose(hello); err != nil {
+				return nil, err
+			} else if chosen != nil {
+				cfg = chosen
+			}
+		}
+		under, ok := hello.Conn.(*cork)
+		if !ok {
+			return cfg, nil
+		}
+		cfg = cfg.Clone()
+		cfg.KeyLogWriter = under.secrets.beside(cfg.KeyLogWriter)
+		return cfg, nil
+	}
+}
+
+// clientTLS is the configuration to dial addr by, whose handshake leaves its secrets in under.
+func (s *Stack) clientTLS(addr string, under *cork) *tls.Config {
 	cfg := s.tlsClient.Clone()
+	cfg.KeyLogWriter = under.secrets.beside(cfg.KeyLogWriter)
 	if cfg.ServerName == "" {
 		cfg.ServerName, _, _ = net.SplitHostPort(addr)
 	}

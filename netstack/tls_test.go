@@ -2,7 +2,6 @@ package netstack
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"testing"
@@ -21,7 +20,7 @@ func TestTLSResumption(t *testing.T) {
 		conns := s.connsLocked()
 		s.mu.Unlock()
 		for _, c := range conns {
-			if c.nc.(*tls.Conn).ConnectionState().DidResume {
+			if c.resumed {
 				n++
 			}
 		}
@@ -126,11 +125,7 @@ func TestPeerStartsAgain(t *testing.T) {
 			conns := a.connsLocked()
 			a.mu.Unlock()
 			for _, c := range conns {
-				if c.cork != nil {
-					c.cork.Conn.Close() // without TLS's goodbye, as the kernel does
-				} else {
-					c.nc.Close()
-				}
+				c.socket.Close() // without TLS's goodbye, as the kernel does
 			}
 			for {
 				it, err := next(g, w)

@@ -19,14 +19,14 @@ var layers = [][]string{
 	{"internal/jobspec/row", "internal/testjob", "internal/ctl", "internal/telemetry", "internal/profile", "internal/logs", "internal/telemetry/otlptest", "internal/kafka/batch", "internal/testjob", "protocodec", "schemaregistry", "connector", "internal/hadoop/hdfs", "internal/hadoop/kms", "internal/hadoop/creds", "yarnclient/book", "yarnclient/explain"},
 	{"internal/hadoop/hrest"},
 	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "internal/hadoop/ssl", "yarnclient/yarnid", "yarnclient/report", "."},
-	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "internal/testnet", "internal/lastlines", "internal/jobspec/strict", "internal/lint", "internal/certstore", "internal/hadoop/jceks",
+	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "netstack/tlsrec", "internal/testnet", "internal/lastlines", "internal/jobspec/strict", "internal/lint", "internal/certstore", "internal/hadoop/jceks",
 		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf", "internal/hadoop/krb/..."},
 }
 
 // pure packages take events and the time and return effects: no I/O, goroutine, clock, lock, context or logger.
 var pure = []string{
 	"internal/cluster", "internal/jobgraph", "internal/kafka/batch",
-	"netstack/wire", "netstack/credit",
+	"netstack/wire", "netstack/credit", "netstack/tlsrec",
 	"appmaster/slotmgr", "appmaster/slotpool", "appmaster/sched", "appmaster/plane", "appmaster/ckpt",
 	"yarnclient/yarnid", "yarnclient/book", "yarnclient/report", "yarnclient/explain",
 	"internal/doctor/verdict", "internal/doctor/grants", "internal/hadoop/creds",
