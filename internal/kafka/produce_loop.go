@@ -89,7 +89,7 @@ func (p *Producer) place(life context.Context, client *Client, lost []*outPart) 
 		}
 		p.mu.Lock()
 		if id != nil && t.who.id < 0 {
-			t.who, t.seq = *id, 0
+			t.who, t.seq, t.known = *id, 0, false
 		}
 		if why != nil {
 			t.failing = why

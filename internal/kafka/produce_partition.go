@@ -61,7 +61,9 @@ const (
 //
 // The queue holds first what is on its way, then what is to be sent. When a batch fails nothing more is taken until all that
 // are on their way have been answered; then those not delivered are sent again with the sequence numbers they had, by which the
-// broker knows those it has; one at a time, for it remembers but five, and those after it may be in its log already. If the broker has forgotten our sequence, a new epoch begins and all are counted anew.
+// broker knows those it has; one at a time, for it remembers but five, and those after it may be in its log already. If the broker has forgotten our
+// sequence, a new epoch begins and all are counted anew. The first batch of an epoch goes alone: a broker takes whatever comes first from a producer that it
+// does not know, and if that were the second one, after the first was refused, they would change places.
 type outPart struct {
 	id     int32
 	sender *sender // nil: its leader is to be found
@@ -70,6 +72,7 @@ type outPart struct {
 	flying int // batches on their way
 	who    producerID
 	seq    int32 // of the next record
+	known  bool  // a broker has taken something of who
 
 	failing error // a batch failed and others are on their way
 	renew   bool  // a new epoch is to begin
@@ -119,7 +122,7 @@ func (t *outPart) ready(now time.Time, linger time.Duration, hurry bool) (*outBa
 		}
 		t.close()
 	}
-	if t.flying > 0 && (t.queue[0].sent > 1 || t.queue[t.flying].sent > 0) {
+	if t.flying > 0 && (!t.known || t.queue[0].sent > 1 || t.queue[t.flying].sent > 0) {
 		return nil, time.Time{}
 	}
 	return t.queue[t.flying], time.Time{}
@@ -145,6 +148,7 @@ func (t *outPart) answered(b *outBatch, err error) (free []*outBatch, failed boo
 	t.flying--
 	if err == nil {
 		b.state = delivered
+		t.known = t.known || b.who == t.who
 		if t.failing == nil {
 			t.since, t.tries = time.Time{}, 0
 		}
@@ -207,7 +211,7 @@ func (t *outPart) retry(now time.Time) (err error) {
 	t.tries++
 	t.due = now.Add(backoff(t.tries))
 	if t.renew {
-		t.renew, t.seq = false, 0
+		t.renew, t.seq, t.known = false, 0, false
 		if t.who.epoch++; t.who.epoch > maxEpoch {
 			t.who = producerID{id: -1}
 		}
