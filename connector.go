@@ -50,7 +50,7 @@ func addSource[T any](j *Job, src Source[T], p *flow.Policy) Stream[T] {
 	}
 	s := addNode[T](j, nodeSpec{kind: "source", detail: src.Describe(), source: src,
 		policy: p, sides: sides, new: flow.NewSource(src, marks, p, sides)})
-	s.op.marks, s.op.node.Needs = marks, flow.NeedsOf(src)
+	s.op.marks, s.op.node.Needs, s.op.node.Ready = marks, flow.NeedsOf(src), flow.ReadyOf(src)
 	return s
 }
 
@@ -74,7 +74,7 @@ func addSink[T any](s Stream[T], sink Sink[T]) Terminal {
 		spec.detail, spec.new = sink.Describe(), flow.NewSink(sink)
 	}
 	op := addOp(s.job, spec, nil, s.edges(0))
-	op.node.Sole, op.node.Needs = flow.SoleOf(sink), flow.NeedsOf(sink)
+	op.node.Sole, op.node.Needs, op.node.Ready = flow.SoleOf(sink), flow.NeedsOf(sink), flow.ReadyOf(sink)
 	return Terminal{Stream[struct{}]{job: s.job, op: op}}
 }
 

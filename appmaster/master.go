@@ -44,6 +44,7 @@ type master struct {
 	states   []StateChange
 	failures []Cause
 	sources  []*source
+	prepared bool        // connectors and formats were asked whether they are ready
 	reports  [][]report  // by vertex and subtask
 	rates    []rateMeter // by vertex
 	started  time.Time
@@ -157,6 +158,7 @@ func (m *master) run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	discovering, stop := context.WithCancel(context.Background())
+	m.sourcesWG.Go(func() { m.prepare(discovering) })
 	for _, src := range m.sources {
 		d := &discovery{m: m, src: src, budget: m.cfg.DiscoveryBudget}
 		m.sourcesWG.Go(func() { d.run(discovering) })

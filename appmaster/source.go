@@ -187,9 +187,7 @@ func (m *master) onSplits(src *source, found []assigned, final bool) {
 	}
 	src.known, src.final = true, src.final || final
 	m.near(src, added)
-	if m.undiscovered() == nil {
-		m.schedEvent(time.Now(), sched.Checked{})
-	}
+	m.beginIfChecked()
 	for r := range added {
 		src.splits[r] = append(src.splits[r], added[r]...)
 		e := m.job0().Execution(src.vertex, r)

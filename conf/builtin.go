@@ -299,7 +299,7 @@ var builtin = []Option{
 		Doc: "Keytab of the principal. Unset: kafka.sasl.kerberos.keytab, or else a ticket cache is used."},
 	{Name: "schema-registry.kerberos.cache", Type: String,
 		Doc: "Ticket cache, where there is no keytab. Unset: kafka.sasl.kerberos.cache, $KRB5CCNAME, or what krb5.conf names."},
-	{Name: "schema-registry.kerberos.conf", Type: String,
+	{Name: "schema-registry.kerberos.conf", Type: String, File: true,
 		Doc: "Kerberos configuration. Unset: kafka.sasl.kerberos.conf, $KRB5_CONFIG, or /etc/krb5.conf."},
 	{Name: "schema-registry.ca-file", Type: String, File: true,
 		Doc: "PEM file of the certificates to trust. Unset: those the system trusts."},

@@ -1,6 +1,7 @@
 package kafkasink
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -31,6 +32,20 @@ type keyed[T any] struct {
 	flow.Format[T]
 	key func(T) string
 }
+
+// Open implements flow.Opener where the format does.
+func (k keyed[T]) Open(ctx context.Context, option func(string) (string, bool)) (flow.Format[T], error) {
+	o, ok := k.Format.(flow.Opener[T])
+	if !ok {
+		return k, nil
+	}
+	var err error
+	k.Format, err = o.Open(ctx, option)
+	return k, err
+}
+
+// Needs implements flow.Needing where the format does.
+func (k keyed[T]) Needs() []flow.Need { return flow.NeedsOf(k.Format) }
 
 // Encode implements flow.Format.
 func (k keyed[T]) Encode(m *flow.Messages, recs []T) error {

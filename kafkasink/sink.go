@@ -79,13 +79,34 @@ func (s *Sink) NewMessageWriter(ctx context.Context, rt flow.Runtime) (flow.Mess
 	return w, nil
 }
 
+// Ready implements flow.Readying: the topic is there, and we may write to it.
+func (s *Sink) Ready(ctx context.Context, option func(string) (string, bool)) error {
+	cfg, err := s.config(option)
+	if err == nil {
+		_, err = batch.ParseCodec(s.codec)
+	}
+	if err == nil {
+		err = kafka.Writable(ctx, cfg, s.topic)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write to kafka topic %s: %w", s.topic, err)
+	}
+	return nil
+}
+
+// config is how to reach the cluster.
+func (s *Sink) config(option func(string) (string, bool)) (kafka.Config, error) {
+	cfg, err := kafka.FromOptions(option, s.brokers)
+	if err == nil && s.cfg != nil {
+		s.cfg(&cfg)
+	}
+	return cfg, err
+}
+
 func (s *Sink) newWriter(ctx context.Context, rt flow.Runtime) (*writer, error) {
-	cfg, err := kafka.FromOptions(rt.Option, s.brokers)
+	cfg, err := s.config(rt.Option)
 	if err != nil {
 		return nil, err
-	}
-	if s.cfg != nil {
-		s.cfg(&cfg)
 	}
 	codec, err := batch.ParseCodec(s.codec)
 	if err != nil {

@@ -166,26 +166,26 @@ func (a appDir) alive() bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// write stores what the roles need: configuration, secrets and the job file, if there is one.
-func (a appDir) write(c *conf.Config, fingerprint string, job *jobText) (secrets, error) {
+// write stores what the roles need: configuration, secrets and the job file, if there is one. absent tells of files that options name and that are not here.
+func (a appDir) write(c *conf.Config, fingerprint string, job *jobText) (sec secrets, absent []string, err error) {
 	target, _ := c.Option("target")
-	options, _, err := settings(c, target == "standalone") // agents of others start on this host
+	options, absent, err := settings(c, target == "standalone") // agents of others start on this host
 	if err != nil {
-		return secrets{}, precondition(err)
+		return secrets{}, nil, precondition(err)
 	}
-	sec := secrets{Token: rand.Text(), Options: options, Job: fingerprint}
+	sec = secrets{Token: rand.Text(), Options: options, Job: fingerprint}
 	if c.Int("appmaster.attempts") > 1 {
 		keys, err := appmaster.NewKeys(a.id)
 		if err == nil {
 			sec.Keys, err = keys.Marshal()
 		}
 		if err != nil {
-			return sec, err
+			return sec, nil, err
 		}
 	}
 	data, err := json.Marshal(sec)
 	if err != nil {
-		return sec, err
+		return sec, nil, err
 	}
 	files := map[string][]byte{confFile: c.AppendYAML(nil), secretFile: data}
 	if job != nil {
@@ -193,10 +193,10 @@ func (a appDir) write(c *conf.Config, fingerprint string, job *jobText) (secrets
 	}
 	for name, data := range files {
 		if err := os.WriteFile(a.file(name), data, 0o600); err != nil {
-			return sec, fmt.Errorf("cannot write the application's directory: %w", err)
+			return sec, nil, fmt.Errorf("cannot write the application's directory: %w", err)
 		}
 	}
-	return sec, nil
+	return sec, absent, nil
 }
 
 func (a appDir) readSecrets() (secrets, error) {

@@ -52,7 +52,7 @@ func TestAppDirKeepsSecretsApart(t *testing.T) {
 	if err := c.Set("x.password", "hunter2", conf.FromFile, "f"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.write(c, "", nil); err != nil {
+	if _, _, err := app.write(c, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(app.file(confFile))

@@ -81,6 +81,13 @@ func settings(c *conf.Config, files bool) (out map[string]string, absent []strin
 	return out, absent, nil
 }
 
+// warnAbsent warns of files that options name and that are not here.
+func (s *session) warnAbsent(absent []string, hosts string) {
+	for _, what := range absent {
+		fmt.Fprintf(s.env.Stderr, "heddle: warning: %s is not on this host: it must be on all %s\n", what, hosts)
+	}
+}
+
 // inProperties finds what a file of Kafka's properties names.
 var inProperties = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^[ \t]*ssl\.(?:trust|key)store\.location[ \t]*[=: \t][ \t]*(\S.*?)[ \t]*$`),

@@ -177,8 +177,11 @@ func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text *j
 	}
 	defer lock.Close() // the ApplicationMaster holds it then
 	prune(stateDir)
-	sec, err := app.write(c, plan.Fingerprint, text)
+	sec, absent, err := app.write(c, plan.Fingerprint, text)
 	if err == nil {
+		if byHand(c) { // agents may be on other hosts
+			s.warnAbsent(absent, "agents' hosts")
+		}
 		var m *master
 		environ := variables(trace.environ(), c)
 		if m, err = s.startMaster(app, lock, attached, environ); err == nil {

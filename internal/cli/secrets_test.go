@@ -53,7 +53,8 @@ func TestSecretsOfTheDetached(t *testing.T) {
 		t.Errorf("its state is %s", st.State)
 	}
 
-	w.start("run", w.endless(), "--detach", "--target", "standalone").expect(0)
+	w.start("run", w.endless(), "--detach", "--target", "standalone", "--schema-registry.kerberos.conf", "/not/here.conf").
+		expect(0, "warning: the file of schema-registry.kerberos.conf is not on this host: it must be on all agents' hosts")
 	var second appDir
 	w.eventually("an agent is asked for", func() bool {
 		second, _ = findApp(w.state, "")

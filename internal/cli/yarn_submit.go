@@ -161,9 +161,7 @@ func (sub *submission) send(ctx, firm context.Context, app yarnclient.NewApp, p 
 	if err != nil {
 		return precondition(err)
 	}
-	for _, what := range absent {
-		fmt.Fprintf(sub.s.env.Stderr, "heddle: warning: %s is not on this host: it must be on every host of the cluster\n", what)
-	}
+	sub.s.warnAbsent(absent, "hosts of the cluster")
 	sub.sec = secrets{Token: rand.Text(), Options: options, Job: sub.plan.Fingerprint}
 	secret, err := json.Marshal(sub.sec)
 	if err != nil {

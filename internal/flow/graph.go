@@ -71,6 +71,8 @@ type Node struct {
 	Check func() error
 	// Needs are what outside of the job the connector and format of a source or sink must be let to use, as far as they say.
 	Needs []Need
+	// Ready asks the connector and format of a source or sink, before tasks are deployed, whether they will be able to work; nil if they don't know.
+	Ready func(ctx context.Context, option func(name string) (string, bool)) error
 
 	graph *Graph // that it is in
 }

@@ -63,6 +63,9 @@ func Run(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{cfg: cfg, cancel: cancel, held: make(chan struct{}, 1), splits: map[int][]flow.Split{}}
+	if err := r.ready(ctx); err != nil {
+		return err
+	}
 	enums, err := r.enumerators(ctx)
 	if err != nil {
 		return err
@@ -93,6 +96,19 @@ func Run(ctx context.Context, cfg Config) error {
 		r.finalize()
 	}
 	return err
+}
+
+// ready asks connectors and formats whether they will be able to work, which may refuse the job.
+func (r *run) ready(ctx context.Context) error {
+	for _, n := range r.cfg.Graph.Nodes {
+		if n.Ready == nil {
+			continue
+		}
+		if err := n.Ready(ctx, r.cfg.Options); err != nil {
+			return fmt.Errorf("cannot start %s %s: %w", n.Kind, n.Title(), err)
+		}
+	}
+	return nil
 }
 
 // enumerators makes the enumerator of every source, which may refuse the job. The key is the vertex.

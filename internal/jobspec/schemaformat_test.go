@@ -186,3 +186,33 @@ func TestMaxDrift(t *testing.T) {
 		t.Errorf("a generator with event_time: %v", err)
 	}
 }
+
+// TestNoRegistry: what a sink or source with schemas lacks is told before anything is read.
+func TestNoRegistry(t *testing.T) {
+	const sink = "name: a\nsource: { kafka: { topics: [in], format: json, stop: latest }, fields: { user: string } }\nsink: { kafka: { topic: out, format: %s } }\n"
+	const source = "name: a\nsource: { kafka: { topics: [in], format: %s, stop: latest }, fields: { user: string } }\nsink: { kafka: { topic: out, format: json } }\n"
+	taken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, code := http.StatusNotFound, 40401
+		if r.Method == http.MethodPost {
+			status, code = http.StatusConflict, 409
+		}
+		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, `{"error_code": %d, "message": "so says the registry"}`, code)
+	}))
+	t.Cleanup(taken.Close)
+	avro := `{ avro: { schema: '{"type": "record", "name": "C", "fields": [{"name": "user", "type": "string"}]}' } }`
+	for _, c := range []struct{ file, format, registry, want string }{
+		{sink, "avro", "", "no schema registry is given"},
+		{source, "protobuf", "", "no schema registry is given"},
+		{sink, "avro", taken.URL, "the registry does not have it (404 Not Found: so says the registry)"},
+		{sink, avro, taken.URL, "the schema registry refuses: 409 Conflict: so says the registry"},
+	} {
+		k := newKafkaTest(t, "in", "out")
+		k.registry = c.registry
+		k.produce(0, `{"user": "ann"}`)
+		err := k.run(k.ctx, fmt.Sprintf(c.file, c.format))
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "cannot start s") {
+			t.Errorf("%s %s: got %v, want %q", c.format, c.registry, err, c.want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/kafka/batch"
 )
@@ -125,21 +126,51 @@ func NewProducer(ctx context.Context, cfg Config, pcfg ProducerConfig) (*Produce
 func prepare(ctx context.Context, c *Client, topic string) (int, producerID, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*c.o.cfg.RequestTimeout)
 	defer cancel()
-	md, err := c.Metadata(ctx, topic)
+	n, err := c.writable(ctx, topic)
 	if err != nil {
 		return 0, producerID{}, err
+	}
+	id, err := c.producerID(ctx)
+	return n, id, err
+}
+
+// writable returns how many partitions a topic has that is to be written to.
+func (c *Client) writable(ctx context.Context, topic string) (partitions int, err error) {
+	md, err := c.Metadata(ctx, topic)
+	if err != nil {
+		return 0, err
 	}
 	t := md.Topics[topic]
 	switch {
 	case errors.Is(t.Err, ErrUnknownTopic):
-		return 0, producerID{}, fmt.Errorf("topic %q does not exist, or our user may not describe it: create it first; Heddle creates no topics", topic)
+		return 0, fmt.Errorf("topic %q does not exist, or our user may not describe it: create it first; Heddle creates no topics", topic)
+	case errors.Is(t.Err, sarama.ErrInvalidTopic):
+		return 0, fmt.Errorf("%q can't be the name of a topic: letters, digits, dots, dashes and underscores can, 249 at most", topic)
 	case t.Err != nil:
-		return 0, producerID{}, fmt.Errorf("cannot look at topic %q: %w", topic, t.Err)
+		return 0, fmt.Errorf("cannot look at topic %q: %w%s", topic, t.Err, writeHint(t.Err))
 	case len(t.Partitions) == 0:
-		return 0, producerID{}, fmt.Errorf("topic %q has no partitions", topic)
+		return 0, fmt.Errorf("topic %q has no partitions", topic)
 	}
-	id, err := c.producerID(ctx)
-	return len(t.Partitions), id, err
+	return len(t.Partitions), nil
+}
+
+// Writable checks, on connections of its own, that a topic can be written to as far as that shows before anything is.
+func Writable(ctx context.Context, cfg Config, topic string) error {
+	c, err := NewClient(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, 3*c.o.cfg.RequestTimeout)
+	defer cancel()
+	if _, err := c.writable(ctx, topic); err != nil {
+		return err
+	}
+	topics, _, err := c.Allowed(ctx, topic)
+	if t := topics[topic]; err == nil && t.Err == nil && t.Told && !t.Allowed.Has(OpWrite) {
+		return fmt.Errorf("%w to topic %q: %s needs the right to write to it", ErrDenied, topic, OptSASLUser)
+	}
+	return nil
 }
 
 // grow makes the topic have n partitions. Batches are smaller where there are many of these: all must have one open.

@@ -1,0 +1,34 @@
+package flow
+
+import "context"
+
+// Readying is a connector or format that can find out, before a job's tasks are deployed, whether it will be able to work: that a topic to be written to is there,
+// that a registry takes a schema. The ApplicationMaster asks it; what it says then refuses the job.
+type Readying interface {
+	Ready(ctx context.Context, option func(name string) (string, bool)) error
+}
+
+// ReadyOf returns what asks a connector or format whether it will be able to work; nil if it does not know.
+func ReadyOf(part any) func(ctx context.Context, option func(name string) (string, bool)) error {
+	if r, ok := part.(Readying); ok {
+		return r.Ready
+	}
+	return nil
+}
+
+// Ready implements Readying: the format can be opened. The connector's enumerator speaks for that.
+func (d decoded[T]) Ready(ctx context.Context, option func(name string) (string, bool)) error {
+	_, err := opened(ctx, d.format, option)
+	return err
+}
+
+// Ready implements Readying: the format can be opened, and the connector is ready if it knows.
+func (e encoded[T]) Ready(ctx context.Context, option func(name string) (string, bool)) error {
+	if _, err := opened(ctx, e.format, option); err != nil {
+		return err
+	}
+	if ready := ReadyOf(e.sink); ready != nil {
+		return ready(ctx, option)
+	}
+	return nil
+}
