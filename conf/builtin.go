@@ -115,7 +115,7 @@ var builtin = []Option{
 	{Name: "exchange.connect-retries", Type: Int, Default: "3", Min: "0", Max: "100",
 		Doc: "Further attempts after a failed one."},
 	{Name: "exchange.connect-backoff", Type: Duration, Default: "200ms", Min: "0",
-		Doc: "Pause before the first further attempt. It doubles each time."},
+		Doc: "Pause before the first further attempt, give or take a half. It doubles each time. 0: none."},
 	{Name: "exchange.handshake-timeout", Type: Duration, Default: "10s", Min: "10ms",
 		Doc: "Time limit for both sides of a new connection to prove themselves."},
 	{Name: "exchange.partition-request-timeout", Type: Duration, Default: "10s", Min: "10ms",

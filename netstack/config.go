@@ -31,7 +31,7 @@ type Config struct {
 	ConnectTimeout          time.Duration // of one attempt; 0: 10 s
 	HandshakeTimeout        time.Duration // 0: 10 s
 	ConnectRetries          int           // attempts after the first; 0: 3, negative: none
-	ConnectBackoff          time.Duration // before the first retry, doubled each time, with jitter; 0: 100 ms
+	ConnectBackoff          time.Duration // before the first retry, doubled each time, with jitter; 0: 100 ms, negative: none
 	PartitionRequestTimeout time.Duration // a request waits so long at the producer for the partition to appear; 0: 10 s
 	KeepaliveInterval       time.Duration // something is sent at least this often; 0: 10 s
 	KeepaliveTimeout        time.Duration // a connection that brings nothing for so long has failed; 0: 30 s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -313,7 +314,8 @@ func TestMemoryIsExact(t *testing.T) {
 		channels = append(channels, ChannelConfig{Partition: fmt.Sprint(i), Addr: "127.0.0.1:1"})
 	}
 	_, err = a.NewGate(GateConfig{Name: "map (2/4)", Channels: channels})
-	if e, ok := errors.AsType[*bufpool.MemoryError](err); !ok || e.Need != 12 || !strings.Contains(err.Error(), "gate map (2/4) of 6 channels") {
+	if e, ok := errors.AsType[*bufpool.MemoryError](err); !ok || e.Need != 12 || !strings.Contains(err.Error(), "gate map (2/4) of 6 channels") ||
+		!strings.Contains(err.Error(), "12 segments of 4KiB, 10 of 10 are free; raise exchange.memory to at least 48KiB") {
 		t.Errorf("got %v", err)
 	}
 	mustPartition(t, a, "p", 9)
@@ -466,6 +468,24 @@ func TestDialsInTime(t *testing.T) {
 			if pause := began[i].Sub(ended[i-1]); pause < least || pause > 3*least {
 				t.Errorf("%v before attempt %d, want %v to %v", pause, i, least, 3*least)
 			}
+		}
+	})
+}
+
+// TestDialsWithoutPause has none between attempts.
+func TestDialsWithoutPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		n := 0
+		_, b := simulated(t, testnet.New(), func(c *Config) {
+			c.ConnectRetries, c.ConnectBackoff = 50, -1
+			c.Dial = func(context.Context, string) (net.Conn, error) { n++; return nil, io.EOF }
+		})
+		g, w := open(t, b, "p", "a", 0)
+		_, err := next(g, w)
+		wantRemote(t, "refused dials", err, cluster.Unavailable)
+		if took := time.Since(began); n != 51 || took != 0 {
+			t.Errorf("%d attempts in %v, want 51 without a pause", n, took)
 		}
 	})
 }

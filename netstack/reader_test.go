@@ -82,7 +82,7 @@ func frames(sizes ...int) (all, kept []byte) {
 }
 
 func TestReaderTakesAnyPieces(t *testing.T) {
-	pool := bufpool.New(9000, 2)
+	pool := bufpool.New(9000, 0, 2)
 	all, kept := frames(1, 9000, 0, 4096, 8976, 17, 3, 0, 0, 9000, 9000, 9000, 1, 1, 1, 4000)
 	for _, sizes := range [][]byte{nil, {0}, {22}, {23}, {24}, {255}, {0, 255, 23, 1}, {200, 3}} {
 		got, err := readAll(&frameReader{nc: &script{in: all, sizes: sizes}, maxData: 9000}, pool)
@@ -106,7 +106,7 @@ func FuzzReader(f *testing.F) {
 	all, _ := frames(1, 900, 0, 500, 17)
 	f.Add(all, []byte{22, 3})
 	f.Fuzz(func(t *testing.T, in, sizes []byte) {
-		pool := bufpool.New(1000, 2)
+		pool := bufpool.New(1000, 0, 2)
 		whole, err1 := readAll(&frameReader{nc: &script{in: in}, maxData: 1000}, pool)
 		pieces, err2 := readAll(&frameReader{nc: &script{in: in, sizes: sizes}, maxData: 1000}, pool)
 		if !bytes.Equal(whole, pieces) || (err1 == io.EOF) != (err2 == io.EOF) {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
 )
@@ -52,6 +53,34 @@ func TestSocketOptions(t *testing.T) {
 			if got := sockopt(t, nc, c[0], c[1]); got != c[2] {
 				t.Errorf("%s (dialed=%v): got %d, want %d", name, conns[0].dialed, got, c[2])
 			}
+		}
+	}
+}
+
+// TestBacklog reads back how many connections may wait, which tcp_get_info tells of a listener as tcpi_sacked.
+func TestBacklog(t *testing.T) {
+	info := func(s *Stack) (ti syscall.TCPInfo) {
+		raw, err := s.listener.(*net.TCPListener).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, errno := uint32(unsafe.Sizeof(ti)), syscall.Errno(0)
+		err = raw.Control(func(fd uintptr) {
+			_, _, errno = syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO, uintptr(unsafe.Pointer(&ti)), uintptr(unsafe.Pointer(&size)), 0)
+		})
+		if err != nil || errno != 0 {
+			t.Fatal(err, errno)
+		}
+		return ti
+	}
+	const listen = 10 // TCP_LISTEN
+	system := info(start(t, nil))
+	if system.State != listen || system.Sacked == 0 {
+		t.Fatalf("the system's backlog: %+v", system)
+	}
+	for _, want := range []uint32{1, 7, 100} {
+		if got := info(start(t, func(c *Config) { c.Backlog = int(want) })); got.State != listen || got.Sacked != min(want, system.Sacked) {
+			t.Errorf("a backlog of %d: the kernel has %d, in state %d", want, got.Sacked, got.State)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func New(cfg Config) (*Stack, error) {
 	hostname, _ := os.Hostname() // "" will do
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Stack{
-		cfg: cfg, pool: bufpool.New(cfg.room(), cfg.MemorySegments), listener: l, addr: advertise(cfg.Advertise, l.Addr().String(), hostname),
+		cfg: cfg, pool: bufpool.New(cfg.room(), wire.HeaderSize, cfg.MemorySegments), listener: l, addr: advertise(cfg.Advertise, l.Addr().String(), hostname),
 		began: time.Now(), epoch: cfg.Clock().UnixNano(), sockets: socks, dialer: cfg.Dial, cancel: cancel, greeters: make(chan struct{}, maxGreeters),
 		versions: [2]uint16{wire.MinVersion, wire.Version}, features: wire.Traces,
 		admitMost: admitMost, admitFew: admitMost / 2,

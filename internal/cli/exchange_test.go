@@ -1,6 +1,26 @@
 package cli
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
+
+// TestExchangeWithout has options at 0, where that means none: netstack's zero value would be its default.
+func TestExchangeWithout(t *testing.T) {
+	x := exchangeConfig(config(t, map[string]string{
+		"exchange.exclusive": "0", "exchange.floating": "0", "exchange.connect-retries": "0", "exchange.connect-backoff": "0", "exchange.overdraft": "0",
+	}))
+	for what, got := range map[string]int{
+		"exclusive": x.ExclusivePerChannel, "floating": x.FloatingPerGate, "retries": x.ConnectRetries, "backoff": int(x.ConnectBackoff), "overdraft": x.Overdraft,
+	} {
+		if got >= 0 {
+			t.Errorf("%s: got %d, which is netstack's default or more", what, got)
+		}
+	}
+	if x := exchangeConfig(config(t, nil)); x.ConnectBackoff != 200*time.Millisecond {
+		t.Errorf("a backoff of %v by default", x.ConnectBackoff)
+	}
+}
 
 // TestExchangeMemoryBindsSmallOnes sets memory for less than one segment: it is not taken for netstack's default, which is 1024 of them.
 func TestExchangeMemoryBindsSmallOnes(t *testing.T) {

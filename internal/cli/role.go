@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/agent"
@@ -173,15 +174,16 @@ func (s *session) runAgent(ctx context.Context, app *application, cfg agent.Conf
 	return err
 }
 
+// none is v for netstack.Config, where 0 is the default and a negative figure means none.
+func none[T int | time.Duration](v T) T {
+	if v == 0 {
+		return -1
+	}
+	return v
+}
+
 // exchangeConfig maps the options of the exchange.
 func exchangeConfig(c *conf.Config) netstack.Config {
-	// In netstack.Config, 0 is the default and negative means none.
-	none := func(n int) int {
-		if n == 0 {
-			return -1
-		}
-		return n
-	}
 	segment := c.Bytes("exchange.segment-bytes")
 	return netstack.Config{
 		Listen:                  net.JoinHostPort(bind(c, "exchange.bind"), c.Text("exchange.port")),
@@ -196,7 +198,7 @@ func exchangeConfig(c *conf.Config) netstack.Config {
 		ConnectTimeout:          c.Duration("exchange.connect-timeout"),
 		HandshakeTimeout:        c.Duration("exchange.handshake-timeout"),
 		ConnectRetries:          none(c.Int("exchange.connect-retries")),
-		ConnectBackoff:          c.Duration("exchange.connect-backoff"),
+		ConnectBackoff:          none(c.Duration("exchange.connect-backoff")),
 		PartitionRequestTimeout: c.Duration("exchange.partition-request-timeout"),
 		KeepaliveInterval:       c.Duration("exchange.keepalive-interval"),
 		KeepaliveTimeout:        c.Duration("exchange.keepalive-timeout"),

@@ -55,19 +55,32 @@ type MemoryError struct {
 	For          string // who asked
 	Need, Have   int    // segments asked for, and not yet set aside
 	Total        int    // segments of the pool
-	SegmentBytes int
+	SegmentBytes int    // as they are configured
 }
 
 func (e *MemoryError) Error() string {
-	need := int64(e.Total-e.Have+e.Need) * int64(e.SegmentBytes+HeadRoom+TailRoom)
-	return fmt.Sprintf("cannot set aside exchange memory for %s: needs %d segments of %d bytes, %d of %d are free; raise exchange.memory to at least %d bytes",
-		e.For, e.Need, e.SegmentBytes, e.Have, e.Total, need)
+	need := int64(e.Total-e.Have+e.Need) * int64(e.SegmentBytes)
+	return fmt.Sprintf("cannot set aside exchange memory for %s: needs %d segments of %s, %d of %d are free; raise exchange.memory to at least %s",
+		e.For, e.Need, amount(int64(e.SegmentBytes)), e.Have, e.Total, amount(need))
+}
+
+// amount tells bytes in the terms of the options.
+func amount(n int64) string {
+	switch {
+	case n > 0 && n%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", n>>20)
+	case n > 0 && n%(1<<10) == 0:
+		return fmt.Sprintf("%dKiB", n>>10)
+	default:
+		return fmt.Sprintf("%d bytes", n)
+	}
 }
 
 // Pool is the total. Its methods, and those of its accounts and segments, may be called from any goroutine.
 type Pool struct {
 	// Immutable after New.
 	size, total int
+	header      int
 
 	// Guarded by mu, which is a leaf: nothing is locked or called under it.
 	mu       sync.Mutex
@@ -77,8 +90,9 @@ type Pool struct {
 	floating int // tickets out beyond guarantees
 }
 
-// New returns a pool of total segments of size bytes. It allocates memory as it is used.
-func New(size, total int) *Pool { return &Pool{size: size, total: total} }
+// New returns a pool of total segments of size bytes of payload. It allocates memory as it is used. Errors tell sizes with a frame's
+// header, of header bytes, as they are configured.
+func New(size, header, total int) *Pool { return &Pool{size: size, header: header, total: total} }
 
 // SegmentBytes is the payload's room in each segment.
 func (p *Pool) SegmentBytes() int { return p.size }
@@ -136,7 +150,7 @@ func (p *Pool) Check(what string, need int) error {
 
 func (p *Pool) checkLocked(what string, need int) error {
 	if p.reserved+need > p.total {
-		return &MemoryError{For: what, Need: need, Have: p.total - p.reserved, Total: p.total, SegmentBytes: p.size}
+		return &MemoryError{For: what, Need: need, Have: p.total - p.reserved, Total: p.total, SegmentBytes: p.size + p.header}
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestGuarantees(t *testing.T) {
-	p := New(1024, 10)
+	p := New(1024, 0, 10)
 	a, err := p.Open("a", 4, 1, 100)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestGuarantees(t *testing.T) {
 	if e, ok := errors.AsType[*MemoryError](err); !ok || e.Need != 6 || e.Have != 0 || e.Total != 10 {
 		t.Errorf("got %v", err)
 	}
-	for _, part := range []string{"gate g of 3 channels", "needs 6 segments", "0 of 10", "exchange.memory", "18432"} {
+	for _, part := range []string{"gate g of 3 channels", "needs 6 segments", "0 of 10", "of 1KiB", "exchange.memory to at least 16KiB"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q does not say %q", err, part)
 		}
@@ -49,7 +49,7 @@ func TestGuarantees(t *testing.T) {
 // TestShares has accounts that come one after the other and want all they can get: once each has given back and taken
 // again a few times, they have about the same.
 func TestShares(t *testing.T) {
-	p := New(64, 1000)
+	p := New(64, 0, 1000)
 	var accounts []*Account
 	for range 40 {
 		a, err := p.Open("a", 1, 1, 100)
@@ -75,7 +75,7 @@ func TestShares(t *testing.T) {
 }
 
 func TestReach(t *testing.T) {
-	p := New(64, 20)
+	p := New(64, 0, 20)
 	a, errA := p.Open("a", 2, 1, 10)
 	b, errB := p.Open("b", 3, 0, 10)
 	if errA != nil || errB != nil {
@@ -103,7 +103,7 @@ func TestReach(t *testing.T) {
 
 func TestSegments(t *testing.T) {
 	for _, size := range []int{8, 1000, 32744} {
-		p := New(size, 3)
+		p := New(size, 0, 3)
 		seen := map[*byte]bool{}
 		for range 5 { // two beyond the total
 			s := p.Get()
@@ -129,7 +129,7 @@ func TestSegments(t *testing.T) {
 // TestExcessIsBounded opens accounts while floating segments are out, fills all that is promised, and gives it back.
 func TestExcessIsBounded(t *testing.T) {
 	const total = 100
-	p := New(64, total)
+	p := New(64, 0, total)
 	a, err := p.Open("a", 0, 0, total)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestExcessIsBounded(t *testing.T) {
 }
 
 func TestRetain(t *testing.T) {
-	p := New(64, 2)
+	p := New(64, 0, 2)
 	s := p.Get()
 	s.Retain()
 	s.Retain()
@@ -176,7 +176,7 @@ func TestRetain(t *testing.T) {
 }
 
 func TestOverdraw(t *testing.T) {
-	p := New(64, 10)
+	p := New(64, 0, 10)
 	a, err := p.Open("a", 4, 1, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestOverdraw(t *testing.T) {
 func TestAccounting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(1, 50).Draw(t, "total")
-		p := New(64, total)
+		p := New(64, 0, total)
 		type user struct {
 			a         *Account
 			need, out int
