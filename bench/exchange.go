@@ -25,6 +25,9 @@ const (
 	roleConsumer = "exchange-consumer"
 	roleRaw      = "exchange-raw"
 	roleLatency  = "exchange-latency"
+
+	roleTraced    = "exchange-traced"
+	roleCollector = "exchange-collector"
 )
 
 // ExchangeOptions say what to measure.
@@ -281,8 +284,13 @@ func ExchangePeer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if os.Getenv(RoleEnv) == roleLatency {
+	switch os.Getenv(RoleEnv) {
+	case roleLatency:
 		return receiveLatency(ctx, line, in)
+	case roleTraced:
+		return consumeTraced(ctx, line, in)
+	case roleCollector:
+		return collect(in)
 	}
 	var cfg peerConfig
 	if err := json.Unmarshal(line, &cfg); err != nil {

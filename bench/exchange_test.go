@@ -89,3 +89,31 @@ func TestSlowChannelFigures(t *testing.T) {
 		t.Errorf("a figure is missing: %+v", res)
 	}
 }
+
+// TestTraced takes a few windows: all that was sent arrives, and so do the spans.
+func TestTraced(t *testing.T) {
+	for _, o := range []ExchangeOptions{{RecordSize: 8}, {RecordSize: 100, Parallelism: 2}} {
+		o.Duration = *duration
+		res, err := Traced(t.Context(), TracedOptions{Exchange: o, Rate: 500, Window: 50 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", res)
+		if res.Rounds < 3 || res.Off <= 0 || res.Traced <= 0 || res.Spans <= 0 || res.PerCPU.Low > res.PerCPU.Median || res.PerCPU.High < res.PerCPU.Median {
+			t.Errorf("%d-byte records: a figure is missing: %+v", o.RecordSize, res)
+		}
+	}
+}
+
+func TestRatioOf(t *testing.T) {
+	var v []float64
+	for i := range 20 {
+		v = append(v, float64(20-i))
+	}
+	if got, want := ratioOf(v), (Ratio{Median: 10.5, Low: 6, High: 15}); got != want { // the table's bounds for 20: the 6th and the 15th
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, want := ratioOf([]float64{3, 1, 2}), (Ratio{Median: 2, Low: 1, High: 3}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# What following records costs, in processor time per record: BenchmarkFollow in turns, as it is and without. "Without" is the same source with every
-# check of a hot path taken out by an overlay. ROUNDS=n for more than 15.
+# What following records costs, in processor time per record.
+# 1. Compiled in and off: BenchmarkFollow in turns (ABBA), as it is and "without": the same source with every check of a hot path taken out by an
+#    overlay. ROUNDS=n for more than 15 of four runs each.
+# 2. At 1,000 records a second, and at one: heddle bench exchange --trace-rate, which compares both by itself. SECONDS_EACH=n for more than 60.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD tmp=$(mktemp -d)
@@ -11,42 +13,38 @@ cut() {
   local copy=$tmp/${1//\//_}
   [ -e "$copy" ] || cp "$1" "$copy"
   grep -qF "$2" "$copy" || { echo "$1 has no \"$2\" any more: mend bench/tracing.sh" >&2; exit 1; }
-  sed -i "s|$(printf %s "$2" | sed 's/[][\.*^$|]/\\&/g')|$3|" "$copy"
+  sed -i "s|$(printf %s "$2" | sed 's/[][\.*^$|]/\\&/g')|$(printf %s "$3" | sed 's/[&|\]/\\&/g')|" "$copy"
 }
 cut internal/flow/reader.go 'if r.tracer == nil || len(r.tracer.marks) == 0 {' 'if true {'
 cut internal/flow/writer.go 'if w.cfg.Tracer.Active() {' 'if false {'
 cut internal/flow/sourceop.go 'pushRead(o.tracer, o.out, split, b, now)' 'o.out.Push(b)'
 cut agent/task/input.go 'if it.Hop != nil && t.follow != nil {' 'if false {'
-cut agent/task/exchange.go 'if len(o.marks[ch]) > 0 {' 'if false {'
+cut agent/task/exchange.go 'if o.marked > 0 && len(o.marks[ch]) > 0 {' 'if false {'
 cut netstack/view.go 'if it.noted != nil {' 'if false {'
 cut netstack/gate.go 'if in.hop != nil {' 'if false {'
 for f in internal/flow/reader.go internal/flow/writer.go internal/flow/sourceop.go agent/task/input.go agent/task/exchange.go netstack/view.go netstack/gate.go; do
   printf '"%s":"%s"\n' "$root/$f" "$tmp/${f//\//_}"
 done | paste -sd, | sed 's/.*/{"Replace":{&}}/' >"$tmp/overlay.json"
-go test -c -o "$tmp/as-it-is" ./agent/task
+go test -c -o "$tmp/off" ./agent/task
 go test -c -overlay "$tmp/overlay.json" -o "$tmp/without" ./agent/task
+CGO_ENABLED=0 go build -o "$tmp/heddle" ./cmd/heddle
 
-run() { # NAME PROGRAM BENCHMARK
-  (cd agent/task && "$2" -test.run '^$' -test.bench "BenchmarkFollow/$3\$" -test.benchtime "${RECORDS:-300000000}x") |
-    awk -v name="$1" '/^Benchmark/ { for (i = 2; i < NF; i++) if ($(i+1) == "cpu-ns/op") print name, $i }'
+run() { # PROGRAM: its processor time a record
+  (cd agent/task && "$tmp/$1" -test.run '^$' -test.bench 'BenchmarkFollow/off$' -test.benchtime "${RECORDS:-300000000}x") |
+    awk '/^Benchmark/ { for (i = 2; i < NF; i++) if ($(i+1) == "cpu-ns/op") print $i }'
 }
 for _ in $(seq "${ROUNDS:-15}"); do
-  run without "$tmp/without" off
-  run off "$tmp/as-it-is" off
-  run one-a-second "$tmp/as-it-is" traced-1
-  run one-of-40000 "$tmp/as-it-is" traced-of-40000
-done >"$tmp/figures"
-echo "processor time per record: the lowest, the middle; and the ratio of without to it: of the lowest, in the middle of pairs"
-for name in without off one-a-second one-of-40000; do
-  lowest=$(awk -v n=$name '$1 == n { print $2 }' "$tmp/figures" | sort -n | head -1)
-  base=$(awk '$1 == "without" { print $2 }' "$tmp/figures" | sort -n | head -1)
-  middle=$(awk -v n=$name '$1 == n { print $2 }' "$tmp/figures" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }')
-  pairs=$(awk -v n=$name '$1 == "without" { base = $2 } $1 == n { print base / $2 }' "$tmp/figures" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }')
-  awk -v n=$name -v l="$lowest" -v b="$base" -v m="$middle" -v p="$pairs" 'BEGIN { printf "%-14s %7.3f ns %7.3f ns   %.3f  %.3f\n", n, l, m, b / l, p }'
+  a=$(run without) b=$(run off) c=$(run off) d=$(run without)
+  echo "$a $b $c $d"
+done | awk '{ base = $1 + $4; off = $2 + $3; print base / off, base / 2, off / 2 }' | sort -n >"$tmp/figures"
+awk '{ r[NR] = $1; o[NR] = $3 } END {
+  # The bounds between which the median lies by 95 %, of any number of rounds: fewer than k of n throws of a coin are heads by 2.5 %.
+  k = 0; term = 0.5 ^ NR; sum = 0
+  while (k < int(NR / 2) && sum + term <= 0.025) { sum += term; term *= (NR - k) / (k + 1); k++ }
+  if (k > 0) k--
+  printf "compiled in and off, to without: ratio %.3f (%.3f to %.3f), %d rounds; about %.3f ns CPU/record\n", r[int((NR + 1) / 2)], r[k + 1], r[NR - k], NR, o[int((NR + 1) / 2)]
+}' "$tmp/figures"
+for rate in 1000 1; do
+  echo "$rate a second:"
+  "$tmp/heddle" bench exchange --trace-rate "$rate" --duration "${SECONDS_EACH:-60}s"
 done
-# One of 40,000 is about 10,000 a second here: so that what a trace costs is more than noise.
-middle() { awk -v n="$1" '$1 == n { print $2 }' "$tmp/figures" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-awk -v off="$(middle off)" -v of="$(middle one-of-40000)" 'BEGIN {
-  trace = (of - off) * 40000
-  printf "a trace of a record over one hop: %.0f us; at one of 400,000, about 1,000 a second: %.3f of the rate without\n", trace / 1000, off / (off + trace / 400000)
-}'

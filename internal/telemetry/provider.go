@@ -132,6 +132,14 @@ func (p *Provider) Stats() Stats {
 	return Stats{p.queue.exported.Load(), p.queue.dropped.Load(), p.queue.failed.Load()}
 }
 
+// Flush sends the spans that wait, within ctx.
+func (p *Provider) Flush(ctx context.Context) error {
+	if !p.Traces() {
+		return nil
+	}
+	return p.queue.ForceFlush(ctx)
+}
+
 // Close sends what is left, within ctx, and ends.
 func (p *Provider) Close(ctx context.Context) error {
 	if p == nil {
