@@ -79,28 +79,34 @@ func consume(ctx context.Context, cfg peerConfig, in io.Reader) error {
 }
 
 func (c *consumer) run(ctx context.Context, stack *netstack.Stack, cfg peerConfig, sub int) error {
-	wake := make(chan struct{}, 1)
-	gc := netstack.GateConfig{Wake: func() {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
-	}}
+	var channels []netstack.ChannelConfig
 	for i := range cfg.Options.Parallelism {
-		gc.Channels = append(gc.Channels, netstack.ChannelConfig{Partition: partitionID(i), Subpartition: sub, Addr: cfg.Addr, ConnIndex: uint32(i)})
+		channels = append(channels, netstack.ChannelConfig{Partition: partitionID(i), Subpartition: sub, Addr: cfg.Addr, ConnIndex: uint32(i)})
 	}
-	gate, err := stack.NewGate(gc)
+	gate, wake, err := openGate(stack, channels...)
 	if err != nil {
 		return err
 	}
 	defer gate.Close()
-	readers := make([]flow.SegmentReader, len(gc.Channels))
+	readers := make([]flow.SegmentReader, len(channels))
 	for i := range readers {
 		if readers[i], err = recordType(cfg.Options.RecordSize).NewReader(c.out(cfg.Options.RecordSize)); err != nil {
 			return err
 		}
 	}
 	return drain(ctx, gate, wake, readers)
+}
+
+// openGate returns a gate, and what tells that it may have something again.
+func openGate(stack *netstack.Stack, channels ...netstack.ChannelConfig) (*netstack.Gate, <-chan struct{}, error) {
+	wake := make(chan struct{}, 1)
+	gate, err := stack.NewGate(netstack.GateConfig{Channels: channels, Wake: func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}})
+	return gate, wake, err
 }
 
 // drain gives what the gate brings to the readers of its channels, until all have ended.

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -77,15 +78,9 @@ func MeasureLatency(ctx context.Context, o LatencyOptions) (LatencyResult, error
 }
 
 func (o LatencyOptions) withDefaults() LatencyOptions {
-	if o.RecordSize == 0 {
-		o.RecordSize = 100
-	}
-	if o.Rate == 0 {
-		o.Rate = 1000
-	}
-	if o.Duration == 0 {
-		o.Duration = 4 * time.Second
-	}
+	o.RecordSize = cmp.Or(o.RecordSize, 100)
+	o.Rate = cmp.Or(o.Rate, 1000)
+	o.Duration = cmp.Or(o.Duration, 4*time.Second)
 	return o
 }
 
@@ -325,16 +320,7 @@ func gateLatency(ctx context.Context, cfg latencyConfig, got *latencies) error {
 	if err != nil {
 		return err
 	}
-	wake := make(chan struct{}, 1)
-	gate, err := stack.NewGate(netstack.GateConfig{
-		Channels: []netstack.ChannelConfig{{Partition: partitionID(0), Addr: cfg.Addr}},
-		Wake: func() {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		},
-	})
+	gate, wake, err := openGate(stack, netstack.ChannelConfig{Partition: partitionID(0), Addr: cfg.Addr})
 	if err != nil {
 		return err
 	}

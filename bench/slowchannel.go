@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -53,18 +54,10 @@ func SlowChannel(ctx context.Context, o SlowChannelOptions) (SlowChannelResult, 
 }
 
 func (o SlowChannelOptions) withDefaults() SlowChannelOptions {
-	if o.Channels == 0 {
-		o.Channels = 100
-	}
-	if o.Pairs == 0 {
-		o.Pairs = 20
-	}
-	if o.Window == 0 {
-		o.Window = 100 * time.Millisecond
-	}
-	if o.Pause == 0 {
-		o.Pause = 20 * time.Millisecond
-	}
+	o.Channels = cmp.Or(o.Channels, 100)
+	o.Pairs = cmp.Or(o.Pairs, 20)
+	o.Window = cmp.Or(o.Window, 100*time.Millisecond)
+	o.Pause = cmp.Or(o.Pause, 20*time.Millisecond)
 	return o
 }
 
@@ -136,16 +129,7 @@ func produceSegments(ctx context.Context, p *netstack.Partition) error {
 }
 
 func (m *mixed) consume(ctx context.Context, i int, rest time.Duration) error {
-	wake := make(chan struct{}, 1)
-	gate, err := m.stacks[1].NewGate(netstack.GateConfig{
-		Channels: []netstack.ChannelConfig{{Partition: partitionID(i), Addr: m.stacks[0].Addr()}},
-		Wake: func() {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		},
-	})
+	gate, wake, err := openGate(m.stacks[1], netstack.ChannelConfig{Partition: partitionID(i), Addr: m.stacks[0].Addr()})
 	if err != nil {
 		return err
 	}
