@@ -75,7 +75,7 @@ func newReader(ctx context.Context, s *Source, env flow.ReaderEnv, want flow.Mes
 		return nil, fmt.Errorf("cannot set up %s: %w", s.Describe(), err)
 	}
 	if r.commitEvery = s.commitInterval(cfg); r.commitEvery > 0 {
-		r.committer, err = kafka.NewCommitter(cfg, kafka.CommitterConfig{Group: s.group, Logger: rt.Logger(),
+		r.committer, err = kafka.NewCommitter(ctx, cfg, kafka.CommitterConfig{Group: s.group, Logger: rt.Logger(),
 			Commit: rt.Counter("commits"), Failed: rt.Counter("failed commits")})
 		if err != nil {
 			r.puller.Close()

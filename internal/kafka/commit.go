@@ -115,18 +115,22 @@ type Committer struct {
 	committed map[TP]int64 // guarded by mu
 }
 
-// commitTimeout bounds one commit, and how long Close waits for the last.
-const commitTimeout = 10 * time.Second
+// commitTimeout bounds one commit, and how long Close waits for the last; lastCommitTimeout is that of a task that was cancelled: what is not
+// committed is read again, and nobody should wait for a login that does not come.
+const (
+	commitTimeout     = 10 * time.Second
+	lastCommitTimeout = 2 * time.Second
+)
 
-// NewCommitter starts a Committer.
-func NewCommitter(cfg Config, ccfg CommitterConfig) (*Committer, error) {
+// NewCommitter starts a Committer for a task whose context is ctx.
+func NewCommitter(ctx context.Context, cfg Config, ccfg CommitterConfig) (*Committer, error) {
 	client, err := NewClient(cfg)
 	if err != nil {
 		return nil, err
 	}
 	c := &Committer{cfg: ccfg, client: client, kick: make(chan struct{}, 1), close: make(chan struct{}), done: make(chan struct{}),
 		next: map[TP]int64{}, committed: map[TP]int64{}}
-	go c.run() // Close waits for it
+	go c.run(ctx) // Close waits for it
 	return c, nil
 }
 
@@ -151,11 +155,9 @@ func (c *Committer) Close() {
 	<-c.done
 }
 
-func (c *Committer) run() {
+func (c *Committer) run(task context.Context) {
 	defer close(c.done)
 	defer c.client.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	failing := false
 	for {
 		over := false
@@ -164,7 +166,11 @@ func (c *Committer) run() {
 		case <-c.close:
 			over = true
 		}
-		if err := c.once(ctx, over); err != nil {
+		patience := commitTimeout
+		if over && task.Err() != nil {
+			patience = lastCommitTimeout
+		}
+		if err := c.once(patience, over); err != nil {
 			c.cfg.Failed.Add(1)
 			if !failing || over {
 				c.cfg.Logger.Warn("offsets could not be committed; the job goes on, and they will be with the next", "group", c.cfg.Group, "err", err)
@@ -181,7 +187,7 @@ func (c *Committer) run() {
 }
 
 // once commits what there is. What fails comes again with the next.
-func (c *Committer) once(ctx context.Context, over bool) error {
+func (c *Committer) once(patience time.Duration, over bool) error {
 	c.mu.Lock()
 	now := c.next
 	c.next = map[TP]int64{}
@@ -189,7 +195,7 @@ func (c *Committer) once(ctx context.Context, over bool) error {
 	if len(now) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if !over { // Close cuts a commit short that does not get through, and tries for itself
 		done := make(chan struct{})

@@ -64,6 +64,9 @@ func (o *opener) open(ctx context.Context, addr string) (*link, error) {
 		}
 		return conn, nil
 	})
+	if t, ok := sc.Net.SASL.TokenProvider.(*tokens); ok {
+		sc.Net.SASL.TokenProvider = tokensWithin{t, ctx}
+	}
 	b := sarama.NewBroker(addr)
 	if err := b.Open(&sc); err != nil {
 		return nil, fmt.Errorf("cannot connect to Kafka broker %s: %w", addr, err)

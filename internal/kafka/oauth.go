@@ -78,7 +78,19 @@ func newTokens(o OAuth) (*tokens, error) {
 }
 
 // Token implements sarama.AccessTokenProvider.
-func (t *tokens) Token() (*sarama.AccessToken, error) {
+func (t *tokens) Token() (*sarama.AccessToken, error) { return t.get(context.Background()) }
+
+// tokensWithin are tokens for one connection: nobody waits for one when ctx has ended.
+type tokensWithin struct {
+	t   *tokens
+	ctx context.Context // of the call that opens the connection
+}
+
+// Token implements sarama.AccessTokenProvider.
+func (t tokensWithin) Token() (*sarama.AccessToken, error) { return t.t.get(t.ctx) }
+
+// get returns a token, and asks for one if need be, bounded by ctx and the client's timeout.
+func (t *tokens) get(ctx context.Context) (*sarama.AccessToken, error) {
 	if t.oauth.TokenFile != "" {
 		b, err := os.ReadFile(t.oauth.TokenFile)
 		if err != nil {
@@ -97,7 +109,7 @@ func (t *tokens) Token() (*sarama.AccessToken, error) {
 	if token != "" && now.Before(until) {
 		return &sarama.AccessToken{Token: token}, nil
 	}
-	fresh, life, err := t.ask(context.Background()) // bounded by the client's timeout
+	fresh, life, err := t.ask(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot get a token of %s: %w", t.oauth.URL, err)
 	}
