@@ -13,6 +13,8 @@
 // and recycles it, which is credit again. A channel within one process skips the connection: the
 // consumer gets the producer's own segment.
 //
+// Under TLS, crypto/tls does the handshake, and records are then protected straight from segments and into them (takeover.go).
+//
 // A producer that puts a lone short segment on an idle connection writes it itself (conn_direct.go). What waits to be written with credit
 // is bounded for each connection (admit.go), and a read loop that is ahead of its consumers makes way for them, so that what is in flight
 // stays in the processor's caches. A segment may carry a note, whose way is timed (trace.go).
