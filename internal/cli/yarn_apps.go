@@ -127,6 +127,9 @@ func (s *session) statusYARN(ctx context.Context, id yarnid.Application, asJSON 
 			return yarnError(err)
 		}
 		st := yarnState(a)
+		if hidden(a) {
+			return precondition(fmt.Errorf("YARN does not let %s look at %s, which is %s's and %s", h.user, id, a.User, st.State), "its owner can allow it by yarn.acl-view")
+		}
 		var silent error
 		if a.State == yarnclient.StateRunning {
 			f := newFollower(h, id, "")
@@ -148,6 +151,9 @@ func (s *session) statusYARN(ctx context.Context, id yarnid.Application, asJSON 
 		return err
 	})
 }
+
+// hidden reports whether YARN told of an application only that it is there, as it does to those who may not look at it.
+func hidden(a yarnclient.App) bool { return a.State == yarnclient.StateRunning && a.Started.IsZero() }
 
 // masterSaidNothing tells why there is no word of an ApplicationMaster beside YARN's report: it does not answer, or it does, and refuses.
 func (s *session) masterSaidNothing(h *hadoop, id yarnid.Application, err error) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
 	"github.com/heddle-stream/heddle/internal/hadoop/identity"
+	"github.com/heddle-stream/heddle/internal/hadoop/krb"
 	"github.com/heddle-stream/heddle/yarnclient"
 )
 
@@ -137,8 +138,22 @@ func hostsOf(addrs []string) []string {
 
 func (h *hadoop) close() { h.rm.Close() }
 
+// kerberosError gives an error of a KDC its exit code, which says what to do itself; nil for other errors.
+func kerberosError(err error) error {
+	if _, ok := errors.AsType[*krb.UnreachableError](err); ok {
+		return unreachable(err)
+	}
+	if _, ok := errors.AsType[*krb.KDCError](err); ok {
+		return precondition(err)
+	}
+	return nil
+}
+
 // hdfsError gives an error of HDFS its exit code and says what to do.
 func hdfsError(err error) error {
+	if kerr := kerberosError(err); kerr != nil {
+		return kerr
+	}
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "SafeMode") || strings.Contains(text, "safe mode"):
@@ -163,6 +178,9 @@ func yarnError(err error) error {
 	}
 	if _, ok := errors.AsType[*exitError](err); ok {
 		return err
+	}
+	if kerr := kerberosError(err); kerr != nil {
+		return kerr
 	}
 	if _, ok := errors.AsType[*yarnclient.UnreachableError](err); ok {
 		return unreachable(err, "check yarn.resourcemanager.hostname or .webapp.address of Hadoop's configuration, and that the ResourceManager runs")

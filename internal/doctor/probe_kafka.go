@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"maps"
 	"net"
 	"net/url"
@@ -10,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
 
 	"github.com/heddle-stream/heddle/internal/doctor/verdict"
 	"github.com/heddle-stream/heddle/internal/flow"
@@ -199,10 +203,29 @@ func (p *patient) askGroups(ctx context.Context) (string, verdict.Verdict) {
 			continue
 		}
 		who = p.principal(c.KafkaCluster)
-		a, err := ask(ctx, c.KafkaCluster, func(k *kafka.Client) (kafka.AllowedGroup, error) { return k.AllowedGroup(ctx, n.Name) })
+		a, err := ask(ctx, c.KafkaCluster, func(k *kafka.Client) (kafka.AllowedGroup, error) { return askGroup(ctx, k, n.Name) })
 		all = append(all, verdict.Group{Name: n.Name, Write: n.Write, AllowedGroup: a, Fault: err})
 	}
 	return "describe the groups, without joining them", verdict.Groups(all, who)
+}
+
+// askGroup asks about a group, again while a cluster that never had one makes the topic of their offsets.
+func askGroup(ctx context.Context, k *kafka.Client, name string) (kafka.AllowedGroup, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTime)
+	defer cancel()
+	for {
+		a, err := k.AllowedGroup(ctx, name)
+		if err != nil || !errors.Is(a.Err, sarama.ErrConsumerCoordinatorNotAvailable) && !errors.Is(a.Err, sarama.ErrOffsetsLoadInProgress) {
+			return a, err
+		}
+		t := time.NewTimer(200 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return a, err
+		case <-t.C:
+		}
+	}
 }
 
 // askCollector connects to the collector of traces. Nothing is sent.

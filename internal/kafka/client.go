@@ -175,9 +175,28 @@ func (c *Client) connected(addr string) int {
 	return 0
 }
 
+// noAnswerError is when no broker answers.
+type noAnswerError struct {
+	brokers  string
+	whys     []string
+	kerberos *KerberosError // the first one among the reasons, if there is one
+}
+
+func (e *noAnswerError) Error() string {
+	return fmt.Sprintf("no Kafka broker of %s answers: %s", e.brokers, strings.Join(e.whys, "; "))
+}
+
+// Unwrap tells what is wrong with Kerberos: that is not the brokers' fault.
+func (e *noAnswerError) Unwrap() error {
+	if e.kerberos == nil {
+		return nil
+	}
+	return e.kerberos
+}
+
 // any asks brokers in turn until one answers.
 func (c *Client) any(ctx context.Context, ask func(*sarama.Broker) error) error {
-	var whys []string
+	none := &noAnswerError{brokers: strings.Join(c.o.cfg.Brokers, ", ")}
 	for _, addr := range c.addresses() {
 		// One that hangs must not take the time of the others.
 		each, cancel := context.WithTimeout(ctx, c.o.cfg.RequestTimeout/2)
@@ -187,12 +206,15 @@ func (c *Client) any(ctx context.Context, ask func(*sarama.Broker) error) error 
 			return nil
 		}
 		c.next++
-		whys = append(whys, err.Error())
+		none.whys = append(none.whys, err.Error())
+		if none.kerberos == nil {
+			none.kerberos, _ = errors.AsType[*KerberosError](err)
+		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return fmt.Errorf("no Kafka broker of %s answers: %s", strings.Join(c.o.cfg.Brokers, ", "), strings.Join(whys, "; "))
+	return none
 }
 
 // at asks one broker, connecting if need be. A connection that has been idle may turn out dead: then it is tried once more on a new one.

@@ -195,7 +195,7 @@ func webTrouble(s Server, secure bool) Verdict {
 		d.Status = Warn
 		return d
 	case yarnclient.IsRefused(s.Err), strings.Contains(low, "malformed http"):
-		return Verdict{Warn, "rm-web-other", text, "check yarn.resourcemanager.webapp.address: another service answers there; RPC may do (yarn.client: rpc)"}
+		return Verdict{Warn, "rm-web-other", text, "check yarn.resourcemanager.webapp.address: another service answers there, or it speaks TLS (compare yarn.http.policy with what the cluster has); RPC may do (yarn.client: rpc)"}
 	case strings.Contains(low, "no such host"):
 		return fail("dns-forward", "mend the name in Hadoop's configuration, or have it put into DNS or /etc/hosts", "%s", text)
 	}

@@ -22,11 +22,9 @@ func Brokers(brokers []string, count int, mechanism string, err error) Verdict {
 	text := err.Error()
 	low := strings.ToLower(text)
 	if e, ok := errors.AsType[*kafka.KerberosError](err); ok {
-		if v, ok := serviceTicket(e.Err); ok {
-			v.Means = text
-			return v
-		}
-		return fail("kafka-kerberos", "see kafka.sasl.kerberos.* in `heddle config`", "%s", text)
+		v := kafkaLogin(e.Err)
+		v.Means = text
+		return v
 	}
 	switch {
 	case strings.Contains(low, "sasl mechanism"):
@@ -45,6 +43,21 @@ func Brokers(brokers []string, count int, mechanism string, err error) Verdict {
 		return fail("kafka-dns", "check kafka.brokers, or have the name put into DNS", "%s", text)
 	}
 	return fail("kafka-unreachable", "check kafka.brokers, that the brokers run, and that their ports can be reached from here", "%s", text)
+}
+
+// kafkaLogin judges why Kerberos gives us nothing to show to a broker.
+func kafkaLogin(err error) Verdict {
+	if v, ok := serviceTicket(err); ok {
+		return v
+	}
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "cannot read the keytab"):
+		return fail("keytab-missing", "check kafka.sasl.kerberos.keytab, and that you may read the file", "%s", text)
+	case strings.Contains(text, "there is no ticket cache"):
+		return fail("ticket-missing", "run kinit, or name a keytab by kafka.sasl.kerberos.keytab", "%s", text)
+	}
+	return fail("kafka-kerberos", "see kafka.sasl.kerberos.* in `heddle config`", "%s", text)
 }
 
 // Listener is what came of connecting to a broker under the name that it advertises.

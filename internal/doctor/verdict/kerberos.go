@@ -147,6 +147,8 @@ func Login(c Credentials, now time.Time) Verdict {
 	life := fmt.Sprintf("ticket of %s in %s, key %s, good for %v more", c.Principal, c.Cache, c.Enctype, left)
 	if c.Renew.After(c.End) {
 		life += fmt.Sprintf(", renewable until %s", c.Renew.Format(time.RFC3339))
+	} else {
+		life += "; it can't be renewed"
 	}
 	switch {
 	case !c.HasTicket:

@@ -51,14 +51,14 @@ type reply struct {
 
 var errTooBig = errors.New("the answer is too long for UDP")
 
-// unreachable is when no KDC of a realm answers.
-type unreachable struct {
-	realm string
-	tried []string
+// UnreachableError is when no KDC of a realm answers.
+type UnreachableError struct {
+	Realm string
+	Tried []string // each with what came of it
 }
 
-func (e *unreachable) Error() string {
-	return fmt.Sprintf("no KDC of %s answers (%s); check the kdc lines of krb5.conf and that port 88 is open to them", e.realm, strings.Join(e.tried, "; "))
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("no KDC of %s answers (%s); check the kdc lines of krb5.conf and that port 88 is open to them", e.Realm, strings.Join(e.Tried, "; "))
 }
 
 // send asks the KDCs of a realm, the one that answered last first, then in their order. A KDC that is silent for a moment is not
@@ -99,7 +99,7 @@ func (w *wire) send(ctx context.Context, realm string, msg []byte) ([]byte, stri
 			if next < len(ways) {
 				start()
 			} else if running == 0 {
-				return nil, "", &unreachable{realm, tried}
+				return nil, "", &UnreachableError{Realm: realm, Tried: tried}
 			}
 		case <-t.C:
 			if next < len(ways) {
@@ -110,7 +110,7 @@ func (w *wire) send(ctx context.Context, realm string, msg []byte) ([]byte, stri
 			for _, a := range ways[:next] {
 				tried = append(tried, a.String()+": no answer in time")
 			}
-			return nil, "", &unreachable{realm, tried}
+			return nil, "", &UnreachableError{Realm: realm, Tried: tried}
 		}
 	}
 }
