@@ -81,8 +81,8 @@ itest-web: ## the dashboard in a real Chromium; screenshots in out/itest/web
 itest-kerberos: ## tests against a real KDC, and a Hadoop cluster and a Kafka broker that demand Kerberos
 	ITEST=kerberos $(GO) test -count=1 -timeout 20m -p 1 -v ./itest/kerberos ./itest/kafka
 
-itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50 applications submitted and ended at different moments
-	ITEST=yarn-long $(GO) test -count=1 -timeout 30m -v -run TestRounds ./itest/yarn
+itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50 applications submitted and ended at different moments; jobs beside a Kafka broker with TLS
+	ITEST=yarn-long $(GO) test -count=1 -timeout 30m -v -run "TestRounds|TestKafka" ./itest/yarn
 
 itest-jaeger: ## traces and metrics of a job on two agents in a real Jaeger, judged by promtool too
 	ITEST=jaeger $(GO) test -count=1 -timeout 25m -v ./itest/jaeger
