@@ -37,6 +37,7 @@ type agent struct {
 	early      *time.Timer           // until the next heartbeat out of turn, of which tasks that begin to run have hasty more
 	hasty      int
 	tokens     uint64     // version of those in use
+	certEnds   int64      // when the certificate ends that replaced the first, in seconds; 0: none did
 	profiling  bool       // a profile of the process is being taken
 	traced     bool       // the spans of the process's start were made
 	least      groupMarks // how far groups of sources are
@@ -216,6 +217,8 @@ func (a *agent) obey(ctx context.Context, m *ctlpb.FromMaster) (done bool, reaso
 		a.align(m.Alignment)
 	case *ctlpb.FromMaster_Tokens:
 		a.renew(m.Tokens)
+	case *ctlpb.FromMaster_Certificate:
+		a.recertify(m.Certificate)
 	case *ctlpb.FromMaster_Ack:
 		a.forget(m.Ack.GetSeq())
 	case *ctlpb.FromMaster_LogLevel:
@@ -314,7 +317,7 @@ func (a *agent) beatEarly() {
 // heartbeat sends the figures of all tasks.
 func (a *agent) heartbeat() {
 	a.seq++
-	h := &ctlpb.Heartbeat{Seq: a.seq, Agent: a.stats(), Tokens: a.tokens}
+	h := &ctlpb.Heartbeat{Seq: a.seq, Agent: a.stats(), Tokens: a.tokens, CertificateEnds: a.certEnds}
 	for _, id := range a.order {
 		e := a.executions[id]
 		if t := e.running(); t != nil && !e.state.Final() {

@@ -15,6 +15,8 @@ import (
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/agent"
@@ -49,6 +51,7 @@ type master struct {
 	beats    map[string]*ctlpb.Heartbeat
 	goodbyes map[string]string
 	joins    int
+	serial   string // of the certificate by which the last one joined
 }
 
 type masterSession struct {
@@ -103,7 +106,7 @@ func (m *master) Session(s ctlpb.Control_SessionServer) error {
 	sess.out <- &ctlpb.FromMaster{M: &ctlpb.FromMaster_Registered{Registered: &ctlpb.Registered{
 		JobId: "job", HeartbeatMs: m.heartbeat.Milliseconds(), TimeoutMs: m.timeout.Milliseconds(),
 	}}}
-	m.change(func() { m.sessions[reg.GetAgentId()] = sess; m.joins++ })
+	m.change(func() { m.sessions[reg.GetAgentId()] = sess; m.joins++; m.serial = serialOf(s.Context()) })
 	received := make(chan error, 1)
 	go func() {
 		for {
@@ -130,6 +133,12 @@ func (m *master) Session(s ctlpb.Control_SessionServer) error {
 			return err
 		}
 	}
+}
+
+// serialOf is the number of the certificate by which a call came.
+func serialOf(ctx context.Context) string {
+	p, _ := peer.FromContext(ctx)
+	return p.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].SerialNumber.String()
 }
 
 func (m *master) receive(sess *masterSession, msg *ctlpb.FromAgent) {
@@ -174,7 +183,7 @@ func (m *master) await(t *testing.T, what string, cond func() bool) {
 // secrets are those of a new agent.
 func (m *master) secrets(t *testing.T, id string) ctl.AgentSecrets {
 	t.Helper()
-	leaf, err := m.authority.Agent(cluster.AgentID(id))
+	leaf, err := m.authority.Agent(pki.Name{App: "app", Agent: cluster.AgentID(id)})
 	if err != nil {
 		t.Fatal(err)
 	}

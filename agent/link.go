@@ -88,10 +88,10 @@ type joined struct {
 
 // join tries to join the master in the background and brings the outcome to the mailbox.
 func (a *agent) join(ctx context.Context, opt ctl.JoinOptions) {
-	reg := a.introduction()
+	reg, secrets := a.introduction(), a.cfg.Secrets
 	opt.Locate, opt.Failed = a.cfg.Locate, a.logTries()
 	a.wg.Go(func() {
-		sess, answer, err := ctl.Join(ctx, a.cfg.Secrets, reg, opt)
+		sess, answer, err := ctl.Join(ctx, secrets, reg, opt)
 		a.events.put(joined{sess, answer, err})
 	})
 }

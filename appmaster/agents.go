@@ -17,7 +17,7 @@ func (m *master) driverEnv() DriverEnv {
 	return DriverEnv{
 		App: m.cfg.App, Attempt: m.cfg.Attempt, AppDir: m.cfg.AppDir, Logger: m.log,
 		Environ: m.life.environ(),
-		Secrets: m.secretsFor,
+		Secrets: m.secretsFor, SecretsLife: m.cfg.Keys.authority.Life(),
 		Granted: func(id cluster.AgentID, container cluster.ContainerID, host string) {
 			m.post(func() {
 				m.agents[id] = &agentRecord{container: container, host: host, asked: m.askedAt(m.counts.Granted), granted: time.Now()}
@@ -53,7 +53,7 @@ func (m *master) driverEnv() DriverEnv {
 
 // secretsFor makes the secrets of one agent. The driver's goroutines call it.
 func (m *master) secretsFor(id cluster.AgentID, container cluster.ContainerID) (ctl.AgentSecrets, error) {
-	leaf, err := m.cfg.Keys.authority.Agent(id)
+	leaf, err := m.cfg.Keys.authority.Agent(m.nameOf(id, container))
 	if err != nil {
 		return ctl.AgentSecrets{}, err
 	}
@@ -92,6 +92,10 @@ func (m *master) onRegister(s *session, reg *ctlpb.Register) {
 	if why := m.mismatch(reg); why != "" {
 		m.refuse(s, why)
 		m.schedEvent(now, sched.Fail{Failure: cluster.Failure{Kind: cluster.Invalid, Message: fmt.Sprintf("agent %s can't run this job: %s", s.agent, why)}})
+		return
+	}
+	if why := m.impostor(s, reg.GetAttempt()); why != "" {
+		m.refuse(s, why)
 		return
 	}
 	effects := m.plane.Register(now, slotmgr.Registered{
@@ -160,6 +164,9 @@ func (m *master) mismatch(reg *ctlpb.Register) string {
 }
 
 func (m *master) refuse(s *session, reason string) {
+	if m.strangers.seen("agent "+string(s.agent)+" of "+hostOf(s.peer.Addr), time.Now()) {
+		m.log.Warn("refused an agent", "agent", s.agent, "peer", s.peer.Addr, "container", s.peer.Container, "attempt", s.peer.Attempt, "reason", reason)
+	}
 	s.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Refused{Refused: &ctlpb.Refused{Reason: reason}}})
 	s.finish()
 }
@@ -177,6 +184,7 @@ func (m *master) accept(e slotmgr.Accept) {
 		JobId: string(m.job), HeartbeatMs: m.cfg.HeartbeatInterval.Milliseconds(), TimeoutMs: m.cfg.Agents.HeartbeatTimeout.Milliseconds(),
 		Attempt: m.cfg.Attempt, RejoinMs: m.cfg.Rejoin.Milliseconds(),
 	}}})
+	m.firstCertificate(a)
 	m.handTokens(a)
 	if groups := m.aligned.all(); groups != nil {
 		a.session.send(&ctlpb.FromMaster{M: &ctlpb.FromMaster_Alignment{Alignment: &ctlpb.Alignment{Groups: groups}}})
@@ -210,6 +218,7 @@ func (m *master) onMessage(s *session, msg *ctlpb.FromAgent) {
 		a.stats = msg.Heartbeat.GetAgent()
 		m.dirty = m.dirty || m.young()
 		m.tookTokens(a, string(s.agent), msg.Heartbeat.GetTokens())
+		m.tookCertificate(a, msg.Heartbeat.GetCertificateEnds())
 		for _, r := range msg.Heartbeat.GetTasks() {
 			m.onReport(r)
 		}

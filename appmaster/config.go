@@ -34,6 +34,8 @@ type Config struct {
 	// Keys are those of the application, where other attempts of the master have them too: agents of an earlier one can come
 	// back then. Nil: new ones, which nobody else has.
 	Keys *Keys
+	// CertificateLife is how long certificates are good that Keys sign; they are replaced when half of it is over. 0: pki.DefaultLife.
+	CertificateLife time.Duration
 	// Rejoin is how long agents shall look for another attempt when this one is gone; 0: there is none to come.
 	Rejoin time.Duration
 
@@ -95,6 +97,7 @@ func (c Config) complete() (Config, error) {
 			return c, err
 		}
 	}
+	c.Keys.authority.SetLife(c.CertificateLife)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -149,8 +152,9 @@ type DriverEnv struct {
 	AppDir  string
 	Logger  *slog.Logger
 	Environ []string // for each agent's process, "NAME=value"
-	// Secrets makes the secrets of a new agent.
-	Secrets func(cluster.AgentID, cluster.ContainerID) (ctl.AgentSecrets, error)
+	// Secrets makes the secrets of a new agent. What lets it in is good for SecretsLife.
+	Secrets     func(cluster.AgentID, cluster.ContainerID) (ctl.AgentSecrets, error)
+	SecretsLife time.Duration
 	// Granted says that an agent is being started. It comes before anything else about it.
 	Granted func(id cluster.AgentID, container cluster.ContainerID, host string)
 	// Recovered says that an agent which an earlier attempt has started may still run. A driver that knows of some calls it

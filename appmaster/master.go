@@ -59,6 +59,7 @@ type master struct {
 	tokens   tokens    // for services outside
 
 	strangers strangers
+	certified time.Time // when agents' certificates were looked after last
 }
 
 // job0 is the scheduler of the job: an application has one.
@@ -74,7 +75,8 @@ type agentRecord struct {
 	addr      string // of its exchange
 	listens   bool   // a connection to it was possible from here
 	stats     *ctlpb.AgentStats
-	tokens    uint64     // version of those it has
+	tokens    uint64 // version of those it has
+	cert      certificate
 	exit      *AgentExit // once it has ended
 	asked     time.Time  // when it was wanted
 	granted   time.Time  // when it was; zero: an earlier attempt's
@@ -283,6 +285,7 @@ func (m *master) loop(ctx context.Context) {
 		if !m.leaving {
 			m.turn()
 			m.align(time.Now())
+			m.certify(time.Now())
 		} else {
 			m.plane.Discard() // the machines' work is over
 		}

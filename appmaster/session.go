@@ -2,6 +2,7 @@ package appmaster
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -22,6 +23,7 @@ const queueLimit = 4096
 type session struct {
 	// Immutable.
 	agent cluster.AgentID
+	peer  ctl.Peer      // as its certificate says
 	wake  chan struct{} // capacity 1: the queue is not empty, or the end is near
 
 	// Owned by the loop.
@@ -105,7 +107,7 @@ type server struct {
 
 // Session serves one agent. Who it is, its certificate says.
 func (s server) Session(stream ctlpb.Control_SessionServer) error {
-	id, err := ctl.Caller(stream.Context())
+	peer, err := ctl.Caller(stream.Context())
 	if err != nil {
 		return status.Error(codes.PermissionDenied, err.Error())
 	}
@@ -117,10 +119,13 @@ func (s server) Session(stream ctlpb.Control_SessionServer) error {
 	if reg == nil {
 		return status.Error(codes.InvalidArgument, "the first message must be Register")
 	}
-	if cluster.AgentID(reg.GetAgentId()) != id {
-		return status.Errorf(codes.PermissionDenied, "agent %q has the certificate of %q", reg.GetAgentId(), id)
+	if cluster.AgentID(reg.GetAgentId()) != peer.Agent {
+		err := fmt.Errorf("agent %q has the certificate of %q", reg.GetAgentId(), peer.Agent)
+		s.m.strange(peer.Addr, err)
+		return status.Error(codes.PermissionDenied, err.Error())
 	}
-	sess := newSession(id)
+	sess := newSession(peer.Agent)
+	sess.peer = peer
 	if !s.m.post(func() { s.m.onRegister(sess, reg) }) {
 		return status.Error(codes.FailedPrecondition, over)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// strangers are the hosts of peers that could not prove to be agents, and when the log last said so: once a host and strangerPause,
+// strangers are the hosts of peers that could not prove to be agents, and agents that were refused, and when the log last said so: once a host and strangerPause,
 // of maxStrangers hosts at most.
 type strangers map[string]time.Time
 
@@ -28,17 +28,23 @@ func (s strangers) seen(host string, now time.Time) bool {
 	return true
 }
 
+func hostOf(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return host
+}
+
 // stranger hears of a peer whose handshake failed: an agent with the secrets of another application, or something else altogether.
 // Goroutines of the server call it.
-func (m *master) stranger(peer net.Addr, err error) {
+func (m *master) stranger(peer net.Addr, err error) { m.strange(peer.String(), err) }
+
+func (m *master) strange(peer string, err error) {
 	m.post(func() {
-		host, _, splitErr := net.SplitHostPort(peer.String())
-		if splitErr != nil {
-			host = peer.String()
-		}
-		if m.strangers.seen(host, time.Now()) {
+		if m.strangers.seen(hostOf(peer), time.Now()) {
 			m.log.Warn("somebody connected who could not prove to be an agent of this application: with the secrets of another one, perhaps",
-				"peer", peer.String(), "err", err)
+				"peer", peer, "err", err)
 		}
 	})
 }

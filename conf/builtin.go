@@ -62,6 +62,8 @@ var builtin = []Option{
 		Doc: "After such a silence, an agent counts as lost, and an agent gives up its ApplicationMaster."},
 	{Name: "agent.register-timeout", Type: Duration, Default: "30s", Min: "100ms",
 		Doc: "How long an agent that was started may take to register. Unless it is set: with target yarn, 2m; with target standalone, where people start agents, any time."},
+	{Name: "agent.certificate-life", Type: Duration, Default: "24h", Min: "1m", Max: "720h",
+		Doc: "How long the certificates are good by which agents and the ApplicationMaster know each other. They are replaced when half of it is over, over the control connection; connections and jobs go on. With target standalone, secrets that wait for an agent are written anew as often."},
 	{Name: "agent.idle-timeout", Type: Duration, Default: "30s", Min: "0",
 		Doc: "How long an agent without tasks is kept before it is given back."},
 	{Name: "slot.selection", Type: Enum, Default: "default", Values: []string{"default", "evenly-spread"},

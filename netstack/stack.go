@@ -21,27 +21,27 @@ import (
 // Stack is the exchange of one process.
 type Stack struct {
 	// Immutable after New.
-	cfg                  Config
-	pool                 *bufpool.Pool
-	listener             net.Listener
-	addr                 string // advertised
-	sockets              sockets
-	dialer               func(ctx context.Context, addr string) (net.Conn, error)
-	tlsServer, tlsClient *tls.Config                            // nil without TLS
-	ownRecords           bool                                   // TLS records are protected here (takeOver), and not by the FIPS module, which wants to choose nonces itself
-	launch               func(f func(ctx context.Context)) bool // starts a goroutine of the stack; false once it is closed
-	cancel               context.CancelFunc
-	wg                   sync.WaitGroup // every goroutine of the stack
-	versions             [2]uint16      // of the protocol, oldest and newest
-	features             uint32         // that it always has
-	admitMost, admitFew  int            // for each connection: see admission
-	greeters             chan struct{}  // one slot for each handshake on its way
-	began                time.Time
-	epoch                int64 // ns since the Unix epoch when it began
-	dials                dialPool
+	cfg                 Config
+	pool                *bufpool.Pool
+	listener            net.Listener
+	addr                string // advertised
+	sockets             sockets
+	dialer              func(ctx context.Context, addr string) (net.Conn, error)
+	ownRecords          bool                                   // TLS records are protected here (takeOver), and not by the FIPS module, which wants to choose nonces itself
+	launch              func(f func(ctx context.Context)) bool // starts a goroutine of the stack; false once it is closed
+	cancel              context.CancelFunc
+	wg                  sync.WaitGroup // every goroutine of the stack
+	versions            [2]uint16      // of the protocol, oldest and newest
+	features            uint32         // that it always has
+	admitMost, admitFew int            // for each connection: see admission
+	greeters            chan struct{}  // one slot for each handshake on its way
+	began               time.Time
+	epoch               int64 // ns since the Unix epoch when it began
+	dials               dialPool
 
-	untaken                 atomic.Int64 // segments received and not taken
-	stray                   atomic.Int64 // frames that were unknown or came late, and were ignored
+	tls                     atomic.Pointer[TLS] // nil without TLS
+	untaken                 atomic.Int64        // segments received and not taken
+	stray                   atomic.Int64        // frames that were unknown or came late, and were ignored
 	spent                   struct{ read, written atomic.Uint64 }
 	plainBytes, packedBytes atomic.Uint64 // of what was put to compression
 
@@ -82,8 +82,7 @@ func New(cfg Config) (*Stack, error) {
 		s.dialer = s.sockets.dial
 	}
 	if cfg.TLS != nil {
-		own := tlsConfigs(cfg.TLS)
-		s.tlsServer, s.tlsClient = own.Server, own.Client
+		s.tls.Store(tlsConfigs(cfg.TLS))
 		s.ownRecords = !fips140.Enabled()
 	}
 	s.launch = func(f func(ctx context.Context)) bool {
@@ -250,7 +249,7 @@ func (s *Stack) serveAccepted(ctx context.Context, nc net.Conn) {
 	var under *cork
 	if s.cfg.TLS != nil {
 		under = newCork(nc)
-		nc = tls.Server(under, s.tlsServer)
+		nc = tls.Server(under, s.tls.Load().Server)
 	}
 	var c *conn
 	err := s.sockets.tune(raw)

@@ -20,6 +20,14 @@ func tlsConfigs(t *TLS) *TLS {
 	return &TLS{server, client}
 }
 
+// SetTLS replaces the configuration, as where a certificate comes to its end: connections that begin from now on use it, without
+// resuming what began under the one before. Those that are open go on. Without TLS it does nothing.
+func (s *Stack) SetTLS(t *TLS) {
+	if s.cfg.TLS != nil {
+		s.tls.Store(tlsConfigs(t))
+	}
+}
+
 // keepSecrets gives each connection that is accepted a copy of base, or of what choose returns, that leaves the secrets of its handshake in its cork.
 func keepSecrets(base *tls.Config, choose func(*tls.ClientHelloInfo) (*tls.Config, error)) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -43,7 +51,7 @@ func keepSecrets(base *tls.Config, choose func(*tls.ClientHelloInfo) (*tls.Confi
 
 // clientTLS is the configuration to dial addr by, whose handshake leaves its secrets in under.
 func (s *Stack) clientTLS(addr string, under *cork) *tls.Config {
-	cfg := s.tlsClient.Clone()
+	cfg := s.tls.Load().Client.Clone()
 	cfg.KeyLogWriter = under.secrets.beside(cfg.KeyLogWriter)
 	if cfg.ServerName == "" {
 		cfg.ServerName, _, _ = net.SplitHostPort(addr)

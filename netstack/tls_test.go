@@ -56,6 +56,66 @@ func TestTLSResumption(t *testing.T) {
 	}
 }
 
+// TestSetTLS replaces certificates while records flow: open connections go on, and those that begin later use the new ones alone.
+func TestSetTLS(t *testing.T) {
+	old, fresh := testTLS(t), testTLS(t)
+	edit := func(c *Config) {
+		c.TLS = old
+		c.Auth.Key = nil
+		c.ConnectRetries = -1
+		c.HandshakeTimeout = 10 * time.Second
+	}
+	a, b, late := start(t, edit), start(t, edit), start(t, edit)
+	p := mustPartition(t, a, "p", 1)
+	g, w := open(t, b, "p", a.Addr(), 0)
+	flows := func(n int) {
+		t.Helper()
+		done := make(chan error, 1)
+		go func() {
+			for range n {
+				seg, err := p.Get(t.Context(), 0)
+				if err == nil {
+					err = p.Put(0, seg, 8)
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+		for range n {
+			it, err := next(g, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Recycle(it)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	flows(20)
+	for _, s := range []*Stack{a, b} {
+		s.SetTLS(fresh)
+	}
+	flows(20)
+	q := mustPartition(t, a, "q", 2)
+	done := make(chan error, 1)
+	go func() { done <- produce(t.Context(), q, 2, 5) }()
+	g2, w2 := open(t, b, "q", a.Addr(), 0, 1) // the second on a connection of its own
+	if err := consume(g2, w2, []int{0, 1}, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	g3, w3 := open(t, late, "p", a.Addr(), 0)
+	if _, err := next(g3, w3); err == nil || kindOf(err, cluster.Internal) != cluster.Denied {
+		t.Errorf("a peer with the old certificate: %v", err)
+	}
+}
+
 // TestEverythingAtOnce has checksums, compression, TLS, a key, debloating and two connections together, with as few segments as can be.
 func TestEverythingAtOnce(t *testing.T) {
 	mine := testTLS(t)

@@ -112,6 +112,7 @@ func (app *application) masterConfig(plan *jobgraph.Graph, driver appmaster.Driv
 		Driver: driver, Front: front, Listener: control,
 		Agents: agentsConfig(c), Slots: slotsConfig(c), Logger: app.log,
 		HeartbeatInterval: c.Duration("agent.heartbeat-interval"),
+		CertificateLife:   c.Duration("agent.certificate-life"),
 		DiscoveryBudget:   c.Duration("kafka.unavailable-timeout"),
 		Option:            c.Option,
 		Secrets:           agentSecrets(c, app.sec),

@@ -60,7 +60,7 @@ func serveWith(t *testing.T, f func(ctlpb.Control_SessionServer) error, timeout 
 
 func secretsFor(t *testing.T, authority *pki.Authority, addr string) AgentSecrets {
 	t.Helper()
-	leaf, err := authority.Agent("agent-1")
+	leaf, err := authority.Agent(pki.Name{App: "app", Agent: "agent-1", Container: "agent-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestSession(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		caller <- id
+		caller <- id.Agent
 		if m, err := s.Recv(); err != nil || m.GetRegister().GetSlots() != 2 {
 			t.Errorf("first message %v, %v", m, err)
 		}

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
 
-	"github.com/heddle-stream/heddle/internal/cluster"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
 	"github.com/heddle-stream/heddle/internal/ctl/pki"
 )
@@ -37,11 +36,7 @@ func NewServer(authority *pki.Authority, impl ctlpb.ControlServer, stranger func
 }
 
 func newServer(authority *pki.Authority, impl ctlpb.ControlServer, timeout time.Duration, most int, stranger func(net.Addr, error)) (*grpc.Server, error) {
-	leaf, err := authority.Master()
-	if err != nil {
-		return nil, err
-	}
-	conf, err := pki.MasterTLS(leaf, authority.CertPEM())
+	conf, err := authority.MasterTLS()
 	if err != nil {
 		return nil, err
 	}
@@ -53,15 +48,24 @@ func newServer(authority *pki.Authority, impl ctlpb.ControlServer, timeout time.
 	return s, nil
 }
 
-// Caller returns the agent that the certificate of a call's peer was made out to.
-func Caller(ctx context.Context) (cluster.AgentID, error) {
+// Peer is who calls, as the certificate of the connection says.
+type Peer struct {
+	pki.Name
+	Addr string
+	Ends time.Time // of the certificate
+}
+
+// Caller returns who calls.
+func Caller(ctx context.Context) (Peer, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return "", errors.New("cannot tell who calls: no peer")
+		return Peer{}, errors.New("cannot tell who calls: no peer")
 	}
 	info, ok := p.AuthInfo.(credentials.TLSInfo)
 	if !ok || len(info.State.VerifiedChains) == 0 || len(info.State.PeerCertificates) == 0 {
-		return "", errors.New("cannot tell who calls: no verified certificate")
+		return Peer{}, errors.New("cannot tell who calls: no verified certificate")
 	}
-	return pki.AgentOf(info.State.PeerCertificates[0])
+	cert := info.State.PeerCertificates[0]
+	name, err := pki.NameOf(cert)
+	return Peer{name, p.Addr.String(), cert.NotAfter}, err
 }

@@ -262,7 +262,7 @@ func (v *target) control(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := other.Agent(ours.AgentID)
+	leaf, err := other.Agent(pki.Name{App: v.app, Agent: ours.AgentID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func (v *target) exchange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := other.Agent(v.agents[0].AgentID)
+	leaf, err := other.Agent(pki.Name{App: v.app, Agent: v.agents[0].AgentID})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (w *World) Env() appmaster.DriverEnv {
 	return appmaster.DriverEnv{
 		App: "app", AppDir: w.Dir, Logger: slog.New(slog.DiscardHandler),
 		Secrets: func(id cluster.AgentID, c cluster.ContainerID) (ctl.AgentSecrets, error) {
-			leaf, err := authority.Agent(id)
+			leaf, err := authority.Agent(pki.Name{App: "app", Agent: id})
 			return ctl.AgentSecrets{
 				App: "app", AgentID: id, ContainerID: string(c), MasterAddr: "127.0.0.1:1",
 				Cert: string(leaf.Cert), Key: string(leaf.Key), CA: string(authority.CertPEM()), ExchangeKey: pki.NewExchangeKey(),

@@ -1,6 +1,6 @@
 // Package standalone gets agents by people who start them, or by whatever starts processes on their hosts: a service manager, a
 // cluster of containers. For each agent that is asked for it writes a file into join/ of the application's directory,
-// which lets one process in: `heddle agent --join ADDR --secrets FILE`.
+// which lets one process in: `heddle agent --join ADDR --secrets FILE`. What waits for long is written anew, since certificates end.
 //
 // The driver does not see the processes. It learns from the master what their sessions show (appmaster.Witness):
 // a file is removed when an agent has joined with it; an agent that is lost is refused when it comes back, and then ends itself.
@@ -203,12 +203,20 @@ func (d *Driver) left() int {
 // work is the worker: it grants what was asked for, and reports what has ended.
 func (d *Driver) work() {
 	defer close(d.done)
+	var again <-chan time.Time // nil: secrets are good for ever
+	if d.env.SecretsLife > 0 {
+		t := time.NewTicker(d.env.SecretsLife / 2)
+		defer t.Stop()
+		again = t.C
+	}
 	for {
 		d.grant()
 		d.report()
 		d.note()
 		select {
 		case <-d.wake:
+		case <-again:
+			d.inviteAgain()
 		case <-d.quit:
 			d.report()
 			d.note()
@@ -240,6 +248,23 @@ func (d *Driver) grant() {
 	}
 }
 
+// inviteAgain writes the secrets anew that nobody has joined with.
+func (d *Driver) inviteAgain() {
+	d.mu.Lock()
+	open := map[cluster.AgentID]string{}
+	for id, t := range d.agents {
+		if !t.joined {
+			open[id] = t.path
+		}
+	}
+	d.mu.Unlock()
+	for id, path := range open {
+		if err := d.invite(id, path); err != nil {
+			d.log.Warn("cannot write an agent's secrets anew: they end soon", "agent", id, "err", err)
+		}
+	}
+}
+
 // invite writes the secrets of an agent, unless it was returned meanwhile.
 func (d *Driver) invite(id cluster.AgentID, path string) error {
 	secrets, err := d.env.Secrets(id, cluster.ContainerID(id))
@@ -254,7 +279,7 @@ func (d *Driver) invite(id cluster.AgentID, path string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.agents[id] == nil {
+	if t := d.agents[id]; t == nil || t.joined {
 		return nil
 	}
 	if err := secrets.Write(path); err != nil {

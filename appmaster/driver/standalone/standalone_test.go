@@ -77,6 +77,29 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestSecretsAnew writes secrets again that nobody has used, before their certificate ends.
+func TestSecretsAnew(t *testing.T) {
+	w := drivertest.NewWorld(t.TempDir())
+	env := w.Env()
+	env.SecretsLife = 100 * time.Millisecond
+	d := New(Config{})
+	if err := d.Start(env); err != nil {
+		t.Fatal(err)
+	}
+	d.Ask(1)
+	path := filepath.Join(w.Dir, Dir, "agent-1")
+	first := await(t, path)
+	for await(t, path).Cert == first.Cert {
+		<-time.After(10 * time.Millisecond)
+	}
+	d.Joined("agent-1")
+	d.inviteAgain()
+	if _, err := os.Stat(path); err == nil {
+		t.Error("they are written again for an agent that has joined")
+	}
+	d.Stop(t.Context())
+}
+
 // TestMissingFile is an agent's failure, with its reason.
 func TestMissingFile(t *testing.T) {
 	w := drivertest.NewWorld(t.TempDir())

@@ -202,6 +202,7 @@ type FromMaster struct {
 	//	*FromMaster_LogLevel
 	//	*FromMaster_Profile
 	//	*FromMaster_Tokens
+	//	*FromMaster_Certificate
 	M             isFromMaster_M `protobuf_oneof:"m"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -352,6 +353,15 @@ func (x *FromMaster) GetTokens() *Tokens {
 	return nil
 }
 
+func (x *FromMaster) GetCertificate() *Certificate {
+	if x != nil {
+		if x, ok := x.M.(*FromMaster_Certificate); ok {
+			return x.Certificate
+		}
+	}
+	return nil
+}
+
 type isFromMaster_M interface {
 	isFromMaster_M()
 }
@@ -404,6 +414,10 @@ type FromMaster_Tokens struct {
 	Tokens *Tokens `protobuf:"bytes,40,opt,name=tokens,proto3,oneof"`
 }
 
+type FromMaster_Certificate struct {
+	Certificate *Certificate `protobuf:"bytes,41,opt,name=certificate,proto3,oneof"`
+}
+
 func (*FromMaster_Registered) isFromMaster_M() {}
 
 func (*FromMaster_Refused) isFromMaster_M() {}
@@ -427,6 +441,8 @@ func (*FromMaster_LogLevel) isFromMaster_M() {}
 func (*FromMaster_Profile) isFromMaster_M() {}
 
 func (*FromMaster_Tokens) isFromMaster_M() {}
+
+func (*FromMaster_Certificate) isFromMaster_M() {}
 
 // Register introduces an agent. The master answers Registered or Refused.
 type Register struct {
@@ -1100,6 +1116,67 @@ func (x *Tokens) GetCredentials() []byte {
 	return nil
 }
 
+// Certificate replaces the agent's own, before that ends: connections that begin from now on show it.
+type Certificate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cert          string                 `protobuf:"bytes,1,opt,name=cert,proto3" json:"cert,omitempty"` // PEM
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Authority     string                 `protobuf:"bytes,3,opt,name=authority,proto3" json:"authority,omitempty"` // the certificate of the application's, which may be a new one too
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Certificate) Reset() {
+	*x = Certificate{}
+	mi := &file_ctl_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Certificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Certificate) ProtoMessage() {}
+
+func (x *Certificate) ProtoReflect() protoreflect.Message {
+	mi := &file_ctl_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
+func (*Certificate) Descriptor() ([]byte, []int) {
+	return file_ctl_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Certificate) GetCert() string {
+	if x != nil {
+		return x.Cert
+	}
+	return ""
+}
+
+func (x *Certificate) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Certificate) GetAuthority() string {
+	if x != nil {
+		return x.Authority
+	}
+	return ""
+}
+
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1109,7 +1186,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1198,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[12]
+	mi := &file_ctl_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1211,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{12}
+	return file_ctl_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Refused) GetReason() string {
@@ -1153,7 +1230,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1242,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[13]
+	mi := &file_ctl_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1255,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{13}
+	return file_ctl_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1197,7 +1274,7 @@ type Shutdown struct {
 
 func (x *Shutdown) Reset() {
 	*x = Shutdown{}
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1286,7 @@ func (x *Shutdown) String() string {
 func (*Shutdown) ProtoMessage() {}
 
 func (x *Shutdown) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[14]
+	mi := &file_ctl_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1299,7 @@ func (x *Shutdown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shutdown.ProtoReflect.Descriptor instead.
 func (*Shutdown) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{14}
+	return file_ctl_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Shutdown) GetReason() string {
@@ -1243,7 +1320,7 @@ type ExecutionID struct {
 
 func (x *ExecutionID) Reset() {
 	*x = ExecutionID{}
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1332,7 @@ func (x *ExecutionID) String() string {
 func (*ExecutionID) ProtoMessage() {}
 
 func (x *ExecutionID) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[15]
+	mi := &file_ctl_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1345,7 @@ func (x *ExecutionID) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionID.ProtoReflect.Descriptor instead.
 func (*ExecutionID) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{15}
+	return file_ctl_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExecutionID) GetVertex() int32 {
@@ -1304,7 +1381,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1393,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[16]
+	mi := &file_ctl_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1406,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{16}
+	return file_ctl_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Error) GetKind() int32 {
@@ -1374,7 +1451,7 @@ type TaskUpdate struct {
 
 func (x *TaskUpdate) Reset() {
 	*x = TaskUpdate{}
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1463,7 @@ func (x *TaskUpdate) String() string {
 func (*TaskUpdate) ProtoMessage() {}
 
 func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[17]
+	mi := &file_ctl_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1476,7 @@ func (x *TaskUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskUpdate.ProtoReflect.Descriptor instead.
 func (*TaskUpdate) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{17}
+	return file_ctl_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TaskUpdate) GetId() *ExecutionID {
@@ -1454,7 +1531,7 @@ type Deploy struct {
 
 func (x *Deploy) Reset() {
 	*x = Deploy{}
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1543,7 @@ func (x *Deploy) String() string {
 func (*Deploy) ProtoMessage() {}
 
 func (x *Deploy) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[18]
+	mi := &file_ctl_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1556,7 @@ func (x *Deploy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deploy.ProtoReflect.Descriptor instead.
 func (*Deploy) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{18}
+	return file_ctl_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Deploy) GetTasks() []*Task {
@@ -1513,7 +1590,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1602,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[19]
+	mi := &file_ctl_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1615,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{19}
+	return file_ctl_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Task) GetId() *ExecutionID {
@@ -1607,7 +1684,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1696,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[20]
+	mi := &file_ctl_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1709,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{20}
+	return file_ctl_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Input) GetEdge() int32 {
@@ -1662,7 +1739,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1751,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[21]
+	mi := &file_ctl_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1764,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{21}
+	return file_ctl_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Channel) GetPartition() string {
@@ -1736,7 +1813,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1825,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[22]
+	mi := &file_ctl_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1838,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{22}
+	return file_ctl_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Output) GetEdge() int32 {
@@ -1795,7 +1872,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1807,7 +1884,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[23]
+	mi := &file_ctl_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1820,7 +1897,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{23}
+	return file_ctl_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Cancel) GetIds() []*ExecutionID {
@@ -1848,7 +1925,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +1937,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[24]
+	mi := &file_ctl_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +1950,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{24}
+	return file_ctl_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Split) GetId() []byte {
@@ -1901,7 +1978,7 @@ type Splits struct {
 
 func (x *Splits) Reset() {
 	*x = Splits{}
-	mi := &file_ctl_proto_msgTypes[25]
+	mi := &file_ctl_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1913,7 +1990,7 @@ func (x *Splits) String() string {
 func (*Splits) ProtoMessage() {}
 
 func (x *Splits) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[25]
+	mi := &file_ctl_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1926,7 +2003,7 @@ func (x *Splits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Splits.ProtoReflect.Descriptor instead.
 func (*Splits) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{25}
+	return file_ctl_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Splits) GetId() *ExecutionID {
@@ -1959,7 +2036,7 @@ type PartitionsReleased struct {
 
 func (x *PartitionsReleased) Reset() {
 	*x = PartitionsReleased{}
-	mi := &file_ctl_proto_msgTypes[26]
+	mi := &file_ctl_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2048,7 @@ func (x *PartitionsReleased) String() string {
 func (*PartitionsReleased) ProtoMessage() {}
 
 func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[26]
+	mi := &file_ctl_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2061,7 @@ func (x *PartitionsReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionsReleased.ProtoReflect.Descriptor instead.
 func (*PartitionsReleased) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{26}
+	return file_ctl_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PartitionsReleased) GetPartitions() []string {
@@ -1995,18 +2072,19 @@ func (x *PartitionsReleased) GetPartitions() []string {
 }
 
 type Heartbeat struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
-	Tasks         []*TaskReport          `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
-	Agent         *AgentStats            `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
-	Tokens        uint64                 `protobuf:"varint,40,opt,name=tokens,proto3" json:"tokens,omitempty"` // version of the tokens in use; 0: those it started with
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Seq             uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Tasks           []*TaskReport          `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Agent           *AgentStats            `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	Tokens          uint64                 `protobuf:"varint,40,opt,name=tokens,proto3" json:"tokens,omitempty"`                                          // version of the tokens in use; 0: those it started with
+	CertificateEnds int64                  `protobuf:"varint,41,opt,name=certificate_ends,json=certificateEnds,proto3" json:"certificate_ends,omitempty"` // when the certificate in use ends, in seconds since 1970
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_ctl_proto_msgTypes[27]
+	mi := &file_ctl_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2018,7 +2096,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[27]
+	mi := &file_ctl_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2031,7 +2109,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{27}
+	return file_ctl_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Heartbeat) GetSeq() uint64 {
@@ -2062,6 +2140,13 @@ func (x *Heartbeat) GetTokens() uint64 {
 	return 0
 }
 
+func (x *Heartbeat) GetCertificateEnds() int64 {
+	if x != nil {
+		return x.CertificateEnds
+	}
+	return 0
+}
+
 type HeartbeatAck struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -2071,7 +2156,7 @@ type HeartbeatAck struct {
 
 func (x *HeartbeatAck) Reset() {
 	*x = HeartbeatAck{}
-	mi := &file_ctl_proto_msgTypes[28]
+	mi := &file_ctl_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2168,7 @@ func (x *HeartbeatAck) String() string {
 func (*HeartbeatAck) ProtoMessage() {}
 
 func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[28]
+	mi := &file_ctl_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2181,7 @@ func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatAck.ProtoReflect.Descriptor instead.
 func (*HeartbeatAck) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{28}
+	return file_ctl_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HeartbeatAck) GetSeq() uint64 {
@@ -2127,7 +2212,7 @@ type TaskReport struct {
 
 func (x *TaskReport) Reset() {
 	*x = TaskReport{}
-	mi := &file_ctl_proto_msgTypes[29]
+	mi := &file_ctl_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2224,7 @@ func (x *TaskReport) String() string {
 func (*TaskReport) ProtoMessage() {}
 
 func (x *TaskReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[29]
+	mi := &file_ctl_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2237,7 @@ func (x *TaskReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskReport.ProtoReflect.Descriptor instead.
 func (*TaskReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{29}
+	return file_ctl_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TaskReport) GetId() *ExecutionID {
@@ -2259,7 +2344,7 @@ type HopReport struct {
 
 func (x *HopReport) Reset() {
 	*x = HopReport{}
-	mi := &file_ctl_proto_msgTypes[30]
+	mi := &file_ctl_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2356,7 @@ func (x *HopReport) String() string {
 func (*HopReport) ProtoMessage() {}
 
 func (x *HopReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[30]
+	mi := &file_ctl_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2369,7 @@ func (x *HopReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HopReport.ProtoReflect.Descriptor instead.
 func (*HopReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{30}
+	return file_ctl_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HopReport) GetEdge() int32 {
@@ -2325,7 +2410,7 @@ type OperatorReport struct {
 
 func (x *OperatorReport) Reset() {
 	*x = OperatorReport{}
-	mi := &file_ctl_proto_msgTypes[31]
+	mi := &file_ctl_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2422,7 @@ func (x *OperatorReport) String() string {
 func (*OperatorReport) ProtoMessage() {}
 
 func (x *OperatorReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[31]
+	mi := &file_ctl_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2435,7 @@ func (x *OperatorReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorReport.ProtoReflect.Descriptor instead.
 func (*OperatorReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{31}
+	return file_ctl_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *OperatorReport) GetNode() int32 {
@@ -2387,7 +2472,7 @@ type SplitReport struct {
 
 func (x *SplitReport) Reset() {
 	*x = SplitReport{}
-	mi := &file_ctl_proto_msgTypes[32]
+	mi := &file_ctl_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2484,7 @@ func (x *SplitReport) String() string {
 func (*SplitReport) ProtoMessage() {}
 
 func (x *SplitReport) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[32]
+	mi := &file_ctl_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2497,7 @@ func (x *SplitReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitReport.ProtoReflect.Descriptor instead.
 func (*SplitReport) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{32}
+	return file_ctl_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SplitReport) GetId() []byte {
@@ -2531,7 +2616,7 @@ type AgentStats struct {
 
 func (x *AgentStats) Reset() {
 	*x = AgentStats{}
-	mi := &file_ctl_proto_msgTypes[33]
+	mi := &file_ctl_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2628,7 @@ func (x *AgentStats) String() string {
 func (*AgentStats) ProtoMessage() {}
 
 func (x *AgentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_ctl_proto_msgTypes[33]
+	mi := &file_ctl_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2641,7 @@ func (x *AgentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentStats.ProtoReflect.Descriptor instead.
 func (*AgentStats) Descriptor() ([]byte, []int) {
-	return file_ctl_proto_rawDescGZIP(), []int{33}
+	return file_ctl_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AgentStats) GetRss() int64 {
@@ -2741,7 +2826,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\agoodbye\x18\x05 \x01(\v2\x13.heddle.ctl.GoodbyeH\x00R\agoodbye\x123\n" +
 	"\theld_back\x18\x06 \x01(\v2\x14.heddle.ctl.HeldBackH\x00R\bheldBack\x123\n" +
 	"\aprofile\x18\x15 \x01(\v2\x17.heddle.ctl.ProfilePartH\x00R\aprofileB\x03\n" +
-	"\x01m\"\xea\x04\n" +
+	"\x01m\"\xa7\x05\n" +
 	"\n" +
 	"FromMaster\x128\n" +
 	"\n" +
@@ -2758,7 +2843,8 @@ const file_ctl_proto_rawDesc = "" +
 	"\talignment\x18\v \x01(\v2\x15.heddle.ctl.AlignmentH\x00R\talignment\x123\n" +
 	"\tlog_level\x18\x14 \x01(\v2\x14.heddle.ctl.LogLevelH\x00R\blogLevel\x12/\n" +
 	"\aprofile\x18\x15 \x01(\v2\x13.heddle.ctl.ProfileH\x00R\aprofile\x12,\n" +
-	"\x06tokens\x18( \x01(\v2\x12.heddle.ctl.TokensH\x00R\x06tokensB\x03\n" +
+	"\x06tokens\x18( \x01(\v2\x12.heddle.ctl.TokensH\x00R\x06tokens\x12;\n" +
+	"\vcertificate\x18) \x01(\v2\x17.heddle.ctl.CertificateH\x00R\vcertificateB\x03\n" +
 	"\x01m\"\x8f\x04\n" +
 	"\bRegister\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
@@ -2814,7 +2900,11 @@ const file_ctl_proto_rawDesc = "" +
 	"\x04mark\x18\x02 \x01(\x03R\x04mark\"D\n" +
 	"\x06Tokens\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12 \n" +
-	"\vcredentials\x18\x02 \x01(\fR\vcredentials\"!\n" +
+	"\vcredentials\x18\x02 \x01(\fR\vcredentials\"Q\n" +
+	"\vCertificate\x12\x12\n" +
+	"\x04cert\x18\x01 \x01(\tR\x04cert\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
+	"\tauthority\x18\x03 \x01(\tR\tauthority\"!\n" +
 	"\aRefused\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"!\n" +
 	"\aGoodbye\x12\x16\n" +
@@ -2881,12 +2971,13 @@ const file_ctl_proto_rawDesc = "" +
 	"\x12PartitionsReleased\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\tR\n" +
-	"partitions\"\x91\x01\n" +
+	"partitions\"\xbc\x01\n" +
 	"\tHeartbeat\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12,\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x16.heddle.ctl.TaskReportR\x05tasks\x12,\n" +
 	"\x05agent\x18\x03 \x01(\v2\x16.heddle.ctl.AgentStatsR\x05agent\x12\x16\n" +
-	"\x06tokens\x18( \x01(\x04R\x06tokens\" \n" +
+	"\x06tokens\x18( \x01(\x04R\x06tokens\x12)\n" +
+	"\x10certificate_ends\x18) \x01(\x03R\x0fcertificateEnds\" \n" +
 	"\fHeartbeatAck\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xdd\x03\n" +
 	"\n" +
@@ -2979,7 +3070,7 @@ func file_ctl_proto_rawDescGZIP() []byte {
 	return file_ctl_proto_rawDescData
 }
 
-var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_ctl_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_ctl_proto_goTypes = []any{
 	(*FromAgent)(nil),          // 0: heddle.ctl.FromAgent
 	(*FromMaster)(nil),         // 1: heddle.ctl.FromMaster
@@ -2993,81 +3084,83 @@ var file_ctl_proto_goTypes = []any{
 	(*GroupMark)(nil),          // 9: heddle.ctl.GroupMark
 	(*HeldBack)(nil),           // 10: heddle.ctl.HeldBack
 	(*Tokens)(nil),             // 11: heddle.ctl.Tokens
-	(*Refused)(nil),            // 12: heddle.ctl.Refused
-	(*Goodbye)(nil),            // 13: heddle.ctl.Goodbye
-	(*Shutdown)(nil),           // 14: heddle.ctl.Shutdown
-	(*ExecutionID)(nil),        // 15: heddle.ctl.ExecutionID
-	(*Error)(nil),              // 16: heddle.ctl.Error
-	(*TaskUpdate)(nil),         // 17: heddle.ctl.TaskUpdate
-	(*Deploy)(nil),             // 18: heddle.ctl.Deploy
-	(*Task)(nil),               // 19: heddle.ctl.Task
-	(*Input)(nil),              // 20: heddle.ctl.Input
-	(*Channel)(nil),            // 21: heddle.ctl.Channel
-	(*Output)(nil),             // 22: heddle.ctl.Output
-	(*Cancel)(nil),             // 23: heddle.ctl.Cancel
-	(*Split)(nil),              // 24: heddle.ctl.Split
-	(*Splits)(nil),             // 25: heddle.ctl.Splits
-	(*PartitionsReleased)(nil), // 26: heddle.ctl.PartitionsReleased
-	(*Heartbeat)(nil),          // 27: heddle.ctl.Heartbeat
-	(*HeartbeatAck)(nil),       // 28: heddle.ctl.HeartbeatAck
-	(*TaskReport)(nil),         // 29: heddle.ctl.TaskReport
-	(*HopReport)(nil),          // 30: heddle.ctl.HopReport
-	(*OperatorReport)(nil),     // 31: heddle.ctl.OperatorReport
-	(*SplitReport)(nil),        // 32: heddle.ctl.SplitReport
-	(*AgentStats)(nil),         // 33: heddle.ctl.AgentStats
-	nil,                        // 34: heddle.ctl.Register.CustomEntry
-	nil,                        // 35: heddle.ctl.OperatorReport.CountersEntry
+	(*Certificate)(nil),        // 12: heddle.ctl.Certificate
+	(*Refused)(nil),            // 13: heddle.ctl.Refused
+	(*Goodbye)(nil),            // 14: heddle.ctl.Goodbye
+	(*Shutdown)(nil),           // 15: heddle.ctl.Shutdown
+	(*ExecutionID)(nil),        // 16: heddle.ctl.ExecutionID
+	(*Error)(nil),              // 17: heddle.ctl.Error
+	(*TaskUpdate)(nil),         // 18: heddle.ctl.TaskUpdate
+	(*Deploy)(nil),             // 19: heddle.ctl.Deploy
+	(*Task)(nil),               // 20: heddle.ctl.Task
+	(*Input)(nil),              // 21: heddle.ctl.Input
+	(*Channel)(nil),            // 22: heddle.ctl.Channel
+	(*Output)(nil),             // 23: heddle.ctl.Output
+	(*Cancel)(nil),             // 24: heddle.ctl.Cancel
+	(*Split)(nil),              // 25: heddle.ctl.Split
+	(*Splits)(nil),             // 26: heddle.ctl.Splits
+	(*PartitionsReleased)(nil), // 27: heddle.ctl.PartitionsReleased
+	(*Heartbeat)(nil),          // 28: heddle.ctl.Heartbeat
+	(*HeartbeatAck)(nil),       // 29: heddle.ctl.HeartbeatAck
+	(*TaskReport)(nil),         // 30: heddle.ctl.TaskReport
+	(*HopReport)(nil),          // 31: heddle.ctl.HopReport
+	(*OperatorReport)(nil),     // 32: heddle.ctl.OperatorReport
+	(*SplitReport)(nil),        // 33: heddle.ctl.SplitReport
+	(*AgentStats)(nil),         // 34: heddle.ctl.AgentStats
+	nil,                        // 35: heddle.ctl.Register.CustomEntry
+	nil,                        // 36: heddle.ctl.OperatorReport.CountersEntry
 }
 var file_ctl_proto_depIdxs = []int32{
 	2,  // 0: heddle.ctl.FromAgent.register:type_name -> heddle.ctl.Register
-	27, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
-	17, // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
-	26, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
-	13, // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
+	28, // 1: heddle.ctl.FromAgent.heartbeat:type_name -> heddle.ctl.Heartbeat
+	18, // 2: heddle.ctl.FromAgent.task:type_name -> heddle.ctl.TaskUpdate
+	27, // 3: heddle.ctl.FromAgent.released:type_name -> heddle.ctl.PartitionsReleased
+	14, // 4: heddle.ctl.FromAgent.goodbye:type_name -> heddle.ctl.Goodbye
 	10, // 5: heddle.ctl.FromAgent.held_back:type_name -> heddle.ctl.HeldBack
 	6,  // 6: heddle.ctl.FromAgent.profile:type_name -> heddle.ctl.ProfilePart
 	3,  // 7: heddle.ctl.FromMaster.registered:type_name -> heddle.ctl.Registered
-	12, // 8: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
-	18, // 9: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
-	23, // 10: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
-	25, // 11: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
-	28, // 12: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
-	14, // 13: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
+	13, // 8: heddle.ctl.FromMaster.refused:type_name -> heddle.ctl.Refused
+	19, // 9: heddle.ctl.FromMaster.deploy:type_name -> heddle.ctl.Deploy
+	24, // 10: heddle.ctl.FromMaster.cancel:type_name -> heddle.ctl.Cancel
+	26, // 11: heddle.ctl.FromMaster.splits:type_name -> heddle.ctl.Splits
+	29, // 12: heddle.ctl.FromMaster.ack:type_name -> heddle.ctl.HeartbeatAck
+	15, // 13: heddle.ctl.FromMaster.shutdown:type_name -> heddle.ctl.Shutdown
 	7,  // 14: heddle.ctl.FromMaster.delivered:type_name -> heddle.ctl.Delivered
 	8,  // 15: heddle.ctl.FromMaster.alignment:type_name -> heddle.ctl.Alignment
 	4,  // 16: heddle.ctl.FromMaster.log_level:type_name -> heddle.ctl.LogLevel
 	5,  // 17: heddle.ctl.FromMaster.profile:type_name -> heddle.ctl.Profile
 	11, // 18: heddle.ctl.FromMaster.tokens:type_name -> heddle.ctl.Tokens
-	17, // 19: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
-	34, // 20: heddle.ctl.Register.custom:type_name -> heddle.ctl.Register.CustomEntry
-	9,  // 21: heddle.ctl.Alignment.groups:type_name -> heddle.ctl.GroupMark
-	15, // 22: heddle.ctl.HeldBack.id:type_name -> heddle.ctl.ExecutionID
-	15, // 23: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
-	16, // 24: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
-	29, // 25: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
-	19, // 26: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
-	15, // 27: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
-	20, // 28: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
-	22, // 29: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
-	24, // 30: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
-	21, // 31: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
-	15, // 32: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
-	15, // 33: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
-	24, // 34: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
-	29, // 35: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
-	33, // 36: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
-	15, // 37: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
-	31, // 38: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
-	32, // 39: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
-	30, // 40: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
-	35, // 41: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
-	0,  // 42: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
-	1,  // 43: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
-	43, // [43:44] is the sub-list for method output_type
-	42, // [42:43] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	12, // 19: heddle.ctl.FromMaster.certificate:type_name -> heddle.ctl.Certificate
+	18, // 20: heddle.ctl.Register.tasks:type_name -> heddle.ctl.TaskUpdate
+	35, // 21: heddle.ctl.Register.custom:type_name -> heddle.ctl.Register.CustomEntry
+	9,  // 22: heddle.ctl.Alignment.groups:type_name -> heddle.ctl.GroupMark
+	16, // 23: heddle.ctl.HeldBack.id:type_name -> heddle.ctl.ExecutionID
+	16, // 24: heddle.ctl.TaskUpdate.id:type_name -> heddle.ctl.ExecutionID
+	17, // 25: heddle.ctl.TaskUpdate.error:type_name -> heddle.ctl.Error
+	30, // 26: heddle.ctl.TaskUpdate.report:type_name -> heddle.ctl.TaskReport
+	20, // 27: heddle.ctl.Deploy.tasks:type_name -> heddle.ctl.Task
+	16, // 28: heddle.ctl.Task.id:type_name -> heddle.ctl.ExecutionID
+	21, // 29: heddle.ctl.Task.inputs:type_name -> heddle.ctl.Input
+	23, // 30: heddle.ctl.Task.outputs:type_name -> heddle.ctl.Output
+	25, // 31: heddle.ctl.Task.splits:type_name -> heddle.ctl.Split
+	22, // 32: heddle.ctl.Input.channels:type_name -> heddle.ctl.Channel
+	16, // 33: heddle.ctl.Cancel.ids:type_name -> heddle.ctl.ExecutionID
+	16, // 34: heddle.ctl.Splits.id:type_name -> heddle.ctl.ExecutionID
+	25, // 35: heddle.ctl.Splits.splits:type_name -> heddle.ctl.Split
+	30, // 36: heddle.ctl.Heartbeat.tasks:type_name -> heddle.ctl.TaskReport
+	34, // 37: heddle.ctl.Heartbeat.agent:type_name -> heddle.ctl.AgentStats
+	16, // 38: heddle.ctl.TaskReport.id:type_name -> heddle.ctl.ExecutionID
+	32, // 39: heddle.ctl.TaskReport.operators:type_name -> heddle.ctl.OperatorReport
+	33, // 40: heddle.ctl.TaskReport.splits:type_name -> heddle.ctl.SplitReport
+	31, // 41: heddle.ctl.TaskReport.hops:type_name -> heddle.ctl.HopReport
+	36, // 42: heddle.ctl.OperatorReport.counters:type_name -> heddle.ctl.OperatorReport.CountersEntry
+	0,  // 43: heddle.ctl.Control.Session:input_type -> heddle.ctl.FromAgent
+	1,  // 44: heddle.ctl.Control.Session:output_type -> heddle.ctl.FromMaster
+	44, // [44:45] is the sub-list for method output_type
+	43, // [43:44] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_ctl_proto_init() }
@@ -3097,15 +3190,16 @@ func file_ctl_proto_init() {
 		(*FromMaster_LogLevel)(nil),
 		(*FromMaster_Profile)(nil),
 		(*FromMaster_Tokens)(nil),
+		(*FromMaster_Certificate)(nil),
 	}
-	file_ctl_proto_msgTypes[29].OneofWrappers = []any{}
+	file_ctl_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ctl_proto_rawDesc), len(file_ctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

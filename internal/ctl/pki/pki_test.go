@@ -3,13 +3,10 @@ package pki
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"net"
 	"strings"
 	"testing"
-
-	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
 type app struct {
@@ -28,7 +25,7 @@ func newApp(t *testing.T, name string) app {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := a.Agent("agent-1")
+	l, err := a.Agent(Name{App: name, Agent: "agent-1", Container: "c-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +67,7 @@ func shake(server, client *tls.Config) (state tls.ConnectionState, serverErr, cl
 func TestHandshakes(t *testing.T) {
 	ours, theirs := newApp(t, "ours"), newApp(t, "theirs")
 	ca, otherCA := ours.authority.CertPEM(), theirs.authority.CertPEM()
-	server := must(t)(MasterTLS(ours.master, ca))
+	server := must(t)(ours.authority.MasterTLS())
 	exServer, exClient, err := ExchangeTLS(ours.agent, ca)
 	if err != nil {
 		t.Fatal(err)
@@ -99,39 +96,61 @@ func TestHandshakes(t *testing.T) {
 				t.Fatalf("handshake: server %v, client %v; want success %v", serverErr, clientErr, c.ok)
 			}
 			if c.ok {
-				if id, err := AgentOf(state.PeerCertificates[0]); err != nil || id != "agent-1" {
-					t.Errorf("AgentOf = %q, %v; want agent-1", id, err)
+				if n, err := NameOf(state.PeerCertificates[0]); err != nil || n != (Name{App: "ours", Agent: "agent-1", Container: "c-1"}) {
+					t.Errorf("NameOf = %+v, %v; want agent-1", n, err)
 				}
 			}
 		})
 	}
 }
 
-func TestAgentOf(t *testing.T) {
+func TestNames(t *testing.T) {
 	a := newApp(t, "x")
 	parse := func(l Leaf) *x509.Certificate {
-		b, _ := pem.Decode(l.Cert)
-		c, err := x509.ParseCertificate(b.Bytes)
+		c, err := l.Parse()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	for _, id := range []cluster.AgentID{"container_e17_1410901177871_0001_01_000005", "a b/c:d%20?é#"} {
-		l, err := a.authority.Agent(id)
+	for _, n := range []Name{
+		{"application_1410901177871_0001", 1, "agent-5", "container_e17_1410901177871_0001_01_000005"},
+		{"heddle-17/é", 1<<32 - 1, "a b/c:d%20?é#", "x//y"}, {"x", 0, "a", ""},
+	} {
+		l, err := a.authority.Agent(n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := AgentOf(parse(l)); err != nil || got != id {
-			t.Errorf("AgentOf = %q, %v; want %q", got, err, id)
+		if got, err := NameOf(parse(l)); err != nil || got != n {
+			t.Errorf("NameOf = %+v, %v; want %+v", got, err, n)
 		}
 	}
-	if _, err := AgentOf(parse(a.master)); err == nil || !strings.Contains(err.Error(), "names no agent") {
-		t.Errorf("AgentOf(master) = %v; want an error", err)
+	if _, err := NameOf(parse(a.master)); err == nil || !strings.Contains(err.Error(), "names no agent") {
+		t.Errorf("NameOf(master) = %v; want an error", err)
 	}
-	if _, err := a.authority.Agent(""); err == nil {
-		t.Error("Agent(\"\") made a certificate")
+	if _, err := a.authority.Agent(Name{}); err == nil {
+		t.Error("an agent without id got a certificate")
 	}
+	for _, text := range []string{"", "agent-1", "app/0/c/", "app/x/c/a", "app/0/c/a/b", "app/0/%zz/a", "app/-1/c/a", "app/4294967296/c/a"} {
+		if n, err := parseName(text); err == nil {
+			t.Errorf("%q is taken for %+v", text, n)
+		}
+	}
+}
+
+// FuzzName must not panic, and what it reads has one form.
+func FuzzName(f *testing.F) {
+	f.Add("app/0/c/agent-1")
+	f.Add("a%2Fb/4294967295//%20")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := parseName(text)
+		if err != nil {
+			return
+		}
+		if again, err := parseName(n.uri().Opaque); err != nil || again != n {
+			t.Errorf("%q: %+v, then %+v, %v", text, n, again, err)
+		}
+	})
 }
 
 func TestExchangeKey(t *testing.T) {
