@@ -87,7 +87,7 @@ itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50
 itest-jaeger: ## traces and metrics of a job on two agents in a real Jaeger, judged by promtool too
 	ITEST=jaeger $(GO) test -count=1 -timeout 25m -v ./itest/jaeger
 
-itest-kerberos-long: ## a job that outlives its delegation tokens, on a cluster that encrypts everything; encryption zones, erasure coding, quotas
+itest-kerberos-long: ## a job that outlives its delegation tokens, on a cluster that encrypts everything; masters that fail over, a KDC that is away; encryption zones, erasure coding, quotas
 	ITEST=kerberos-long $(GO) test -count=1 -timeout 40m -v ./itest/kerberos
 
 itest-net: ## the exchange between two network namespaces on a bad link (root)

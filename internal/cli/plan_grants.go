@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/heddle-stream/heddle"
@@ -88,6 +89,12 @@ func (s *session) grantsInput(job *heddle.Job, c *conf.Config) (grants.Input, er
 		}
 		for _, b := range k.Config.Brokers {
 			in.Ports = append(in.Ports, port(b, "Kafka, and the brokers that it advertises: from the gateway and all nodes"))
+		}
+	}
+	in.Registry = c.Text("schema-registry.kind")
+	if slices.ContainsFunc(in.Needs, func(n flow.Need) bool { return n.Kind == flow.NeedSubject }) {
+		for _, u := range c.List("schema-registry.urls") {
+			in.Ports = append(in.Ports, port(u, "schema registry: from the gateway and all nodes"))
 		}
 	}
 	in.User, _ = s.hadoopUser(c)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/heddle-stream/heddle/schemaregistry"
 )
 
 // Kind is what a grant is about.
@@ -53,6 +54,7 @@ type Input struct {
 	Staging   string // folder in HDFS
 	HDFS      string // URI of the default file system
 	Needs     []flow.Need
+	Registry  string  // kind of the schema registry: confluent or cloudera
 	Ports     []Grant // of kind Port
 	Others    []Grant // principals of servers that are spoken to
 }
@@ -125,7 +127,7 @@ func subjects(n flow.Need, in Input) (out []Grant) {
 	}
 	for _, t := range in.Needs {
 		if t.Kind == flow.NeedTopic && t.Read && !t.Pattern {
-			out = append(out, Grant{Subject, t.Name + "-value", Literal, ops, "", "schemas of what is read"})
+			out = append(out, Grant{Subject, schemaregistry.SubjectOf(t.Name, in.Registry), Literal, ops, "", "schemas of what is read"})
 		}
 	}
 	return out

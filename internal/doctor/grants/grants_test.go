@@ -38,6 +38,14 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestSubjects names the schemas of a topic's values as the registry's kind does.
+func TestSubjects(t *testing.T) {
+	in := Input{Registry: "cloudera", Needs: []flow.Need{{Kind: flow.NeedTopic, Name: "clicks", Read: true}, {Kind: flow.NeedSubject, Read: true}}}
+	if gs := List(in); len(gs) != 2 || gs[1].Kind != Subject || gs[1].Name != "clicks" {
+		t.Errorf("grants %+v", gs)
+	}
+}
+
 func TestKafkaACLs(t *testing.T) {
 	lines := KafkaACLs(List(input), "etl", "b:9092")
 	const head = "kafka-acls.sh --bootstrap-server b:9092 --command-config admin.properties --add --allow-principal User:etl "
