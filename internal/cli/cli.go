@@ -84,8 +84,9 @@ type session struct {
 	env    Env
 	job    *heddle.Job // the program's own, or nil
 	out    *terminal
-	flags  []conf.Flag // options set on the command line, in order
-	config string      // --config
+	flags  []conf.Flag  // options set on the command line, in order
+	config string       // --config
+	opts   *conf.Config // as it was resolved last; nil: not yet
 
 	onSignal string // --on-signal of run
 }
@@ -164,6 +165,7 @@ func (s *session) load() (*conf.Config, error) {
 	for _, w := range c.Warnings() {
 		fmt.Fprintln(s.env.Stderr, "heddle: warning: "+w)
 	}
+	s.opts = c
 	return c, nil
 }
 

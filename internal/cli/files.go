@@ -24,11 +24,11 @@ func registerHDFS(find func() (*hconf.Conf, hdfs.Config, error)) {
 // hdfsOfHost is HDFS by the Hadoop configuration of this host.
 func (s *session) hdfsOfHost() (*hconf.Conf, hdfs.Config, error) {
 	user := s.userOfHadoop()
-	c, err := hconf.Load(hconf.Options{Env: s.lookup, User: user, Need: []string{"core-site.xml"}})
+	c, err := hconf.Load(hconf.Options{Env: s.lookup, User: user, Need: []string{"core-site.xml"}, Also: overHTTP(s.opts)})
 	if err != nil {
 		return nil, hdfs.Config{}, fmt.Errorf("%w; it says where HDFS is", err)
 	}
-	id, err := s.whoami(c, user, nil)
+	id, err := s.whoami(c, user, s.opts)
 	if err != nil {
 		return nil, hdfs.Config{}, err
 	}

@@ -28,6 +28,10 @@ func (s *session) whoami(c *hconf.Conf, user string, opts *conf.Config) (*identi
 	cfg := identity.Config{Conf: c, Env: s.lookup, User: user}
 	if opts != nil {
 		cfg.Keytab, cfg.Principal = opts.Text("kerberos.keytab"), opts.Text("kerberos.principal")
+		var err error
+		if cfg.WebPassword, err = webPassword(opts); err != nil {
+			return nil, precondition(err)
+		}
 	}
 	id, err := identity.Open(cfg)
 	if err != nil {
@@ -60,6 +64,12 @@ func (h *hadoop) credentials(ctx context.Context, c *conf.Config) (token.Credent
 	if creds.Secrets, err = h.trust(); err != nil {
 		return creds, precondition(err)
 	}
+	switch password, err := webPassword(c); {
+	case err != nil:
+		return creds, precondition(err)
+	case password != "":
+		creds.Secrets = append(creds.Secrets, token.Secret{Name: webSecret, Value: []byte(password)})
+	}
 	keytab := strings.TrimPrefix(c.Text("kerberos.keytab"), "FILE:")
 	if keytab == "" || h.id.Login() == nil || h.id.Real() != "" { // who acts for others keeps the key to that: it would be the others' own in their containers
 		return creds, nil
@@ -83,7 +93,7 @@ func (h *hadoop) trust() ([]token.Secret, error) {
 		return nil, err
 	}
 	files, err := h.conf.HDFSOverHTTPS()
-	if err != nil || !yarn && !files {
+	if err != nil || !yarn && !files && !h.id.NeedsTLS() {
 		return nil, err
 	}
 	settings, err := h.id.TLS()
@@ -119,7 +129,7 @@ func (h *hadoop) fileSystems(c *conf.Config) ([]hconf.FileSystem, error) {
 // containerIdentity is who a role in a container is: by the keytab that came along, if it did, else by the container's tokens.
 func containerIdentity(c *hconf.Conf, user string, creds token.Credentials) (*identity.Identity, error) {
 	mine := token.Credentials{Tokens: creds.Without(token.KindAMRM).Tokens} // what others get of it shall hold no secret
-	cfg := identity.Config{Conf: c, User: user, Credentials: &mine, Env: func(string) (string, bool) { return "", false }}
+	cfg := identity.Config{Conf: c, User: user, WebPassword: string(creds.Secret(webSecret)), Credentials: &mine, Env: func(string) (string, bool) { return "", false }}
 	if data := creds.Secret(tlsSecret); data != nil {
 		cfg.TLS = &ssl.Settings{}
 		if err := json.Unmarshal(data, cfg.TLS); err != nil {

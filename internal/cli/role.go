@@ -91,6 +91,7 @@ func (s *session) openApplication(dir appDir) (*application, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.opts = c
 	app := &application{dir: dir, conf: c, sec: sec, log: s.logger(c)}
 	app.job, err = s.roleJob(dir, c)
 	return app, err

@@ -36,7 +36,7 @@ func (s *session) openHadoop(c *conf.Config) (*hadoop, error) {
 	h := &hadoop{staging: c.Text("yarn.staging-dir"), owners: c.List("yarn.staging-owners"), public: c.Bool("yarn.staging-public")}
 	var err error
 	user, noUser := s.hadoopUser(c)
-	h.conf, err = hconf.Load(hconf.Options{Dir: c.Text("yarn.conf-dir"), Env: s.lookup, User: user, Need: []string{"core-site.xml", "yarn-site.xml"}})
+	h.conf, err = hconf.Load(hconf.Options{Dir: c.Text("yarn.conf-dir"), Env: s.lookup, User: user, Need: []string{"core-site.xml", "yarn-site.xml"}, Also: overHTTP(c)})
 	if err != nil {
 		return nil, precondition(err, "set HADOOP_CONF_DIR, or --yarn.conf-dir, to the folder with the cluster's core-site.xml and yarn-site.xml")
 	}

@@ -53,7 +53,7 @@ func TestPlaces(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"sink in zone":    {[]string{job("zone/out")}, []string{"cannot write to hdfs:///user/alice/zone/out", "/user/alice/zone is in an encryption zone of HDFS", "use a path outside of the encryption zone"}},
+		"sink in zone":    {[]string{job("zone/out")}, []string{"cannot write to hdfs:///user/alice/zone/out", "/user/alice/zone is in an encryption zone of HDFS", "its keys are in jceks://file", "which is no key server (KMS)", "use a path outside of the encryption zone"}},
 		"staging in zone": {[]string{job("out"), "--yarn.staging-dir", "/user/alice/zone"}, []string{"cannot store the application's files in /user/alice/zone/alice", "set --yarn.staging-dir to another folder"}},
 		"staging, names":  {[]string{job("out"), "--yarn.staging-dir", "/user/alice/few"}, []string{"the quota of /user/alice/few in HDFS is 2 files and folders, of which 1 are left, and 3 are needed"}},
 		"sink, space":     {[]string{job("small/out")}, []string{"the quota of /user/alice/small in HDFS is 104857600 bytes with all replicas, of which 104857600 are left, and 134217728 must be free"}},

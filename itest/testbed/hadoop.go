@@ -34,6 +34,10 @@ type HadoopOptions struct {
 	KDC          *KDC              // the cluster demands Kerberos of this realm
 	DataTransfer string            // dfs.data.transfer.protection, with a KDC
 	TLS          bool              // web services speak HTTPS only
+	KeyServer    bool              // Hadoop's key management server, for encryption zones
+	HttpFS       bool
+
+	KeyServerConf map[string]string // of kms-site.xml
 }
 
 // Hadoop is a real cluster on this machine: NameNode, DataNode, ResourceManager and NodeManagers, a JVM each. NodeManager i listens on 127.0.0.(1+i), so that
@@ -47,6 +51,11 @@ type Hadoop struct {
 	NameNode string     // host:port of its RPC; of the first
 	Nodes    []string   // NodeIds
 	CA       *Authority // of web services, with TLS
+
+	KeyProvider string // the URI of the key server
+	HttpFS      string // where HttpFS answers, to its paths' /webhdfs/v1
+
+	gatewayAt map[string]string // host:port of key server and HttpFS, by their names as daemons
 
 	bed     *Bed
 	lib     string
@@ -66,6 +75,8 @@ type daemon struct {
 	user   string
 	args   []string
 	conf   string // folder of configuration of its own, before that of all
+	lib    string // folder of its jars; "": that of all
+	jvm    []string
 	proc   *Process
 	starts int
 	killed bool // by the test
@@ -212,6 +223,7 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 		"yarn.nodemanager.sleep-delay-before-sigkill.ms":                                "250",
 		"yarn.nodemanager.env-whitelist":                                                "JAVA_HOME,HADOOP_CONF_DIR,PATH,LANG,TZ",
 		"yarn.node-attribute.fs-store.root-dir":                                         "file://" + h.dir + "/attributes", // its default is shared by all clusters of a host
+		"yarn.node-labels.fs-store.root-dir":                                            "file://" + h.dir + "/labels",     // likewise
 		"yarn.nodemanager.delete.debug-delay-sec":                                       "0",
 		"yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100.0",
 		"yarn.log-aggregation-enable":                                                   "true", "yarn.nodemanager.remote-app-log-dir": "/app-logs", "yarn.acl.enable": "true", "yarn.admin.acl": "yarn",
@@ -239,6 +251,7 @@ func (h *Hadoop) configure(t testing.TB, opt HadoopOptions) {
 	if h.kdc != nil {
 		h.secure(opt, core, hdfs, yarn)
 	}
+	h.gateways(t, opt, core, hdfs)
 	maps.Copy(core, opt.Core)
 	maps.Copy(hdfs, opt.HDFS)
 	maps.Copy(yarn, opt.YARN)
@@ -326,13 +339,13 @@ func (h *Hadoop) Active() string {
 }
 
 func (h *Hadoop) java(class string, args ...string) []string {
-	return h.javaOf(h.ConfDir, class, args...)
+	return h.javaOf(h.lib, h.ConfDir, class, args...)
 }
 
-func (h *Hadoop) javaOf(conf, class string, args ...string) []string {
+func (h *Hadoop) javaOf(lib, conf, class string, args ...string) []string {
 	return append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true",
 		"--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Dhadoop.log.dir=" + h.dir, "-Dyarn.log.dir=" + h.dir, h.krb5(),
-		"-cp", conf + ":" + filepath.Join(h.lib, "*"), class}, args...)
+		"-cp", conf + ":" + filepath.Join(lib, "*"), class}, args...)
 }
 
 func (h *Hadoop) env(user string) []string {
@@ -364,7 +377,11 @@ func (h *Hadoop) launch(name string) {
 	if d.conf != "" {
 		conf = d.conf + ":" + conf
 	}
-	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: h.javaOf(conf, d.class, d.args...), Env: h.env(d.user), Dir: h.dir, UID: h.uid})
+	lib := h.lib
+	if d.lib != "" {
+		lib = d.lib
+	}
+	d.proc = h.bed.Start(Spec{Name: fmt.Sprintf("%s-%d", name, d.starts), Path: "java", Args: append(slices.Clone(d.jvm), h.javaOf(lib, conf, d.class, d.args...)...), Env: h.env(d.user), Dir: h.dir, UID: h.uid})
 }
 
 // Daemon returns the process of a daemon.
@@ -398,6 +415,9 @@ func (h *Hadoop) WaitReady() {
 		}
 		if n, err := h.activeNodes(); n != len(h.Nodes) {
 			return fmt.Errorf("%d of %d NodeManagers have registered (%w)", n, len(h.Nodes), err)
+		}
+		if err := h.gatewaysReady(); err != nil {
+			return err
 		}
 		return h.hdfsReady()
 	})

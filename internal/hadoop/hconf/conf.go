@@ -18,6 +18,7 @@ type Options struct {
 	Env  func(string) (string, bool) // environment; nil: os.LookupEnv
 	Need []string                    // files that must exist, such as "yarn-site.xml"
 	User string                      // what ${user.name} means; "": USER of the environment
+	Also map[string]string           // properties of our own beside those of the files; empty ones are none
 }
 
 // site are the files that are read, in order: a later one overrides an earlier.
@@ -96,6 +97,11 @@ func Load(opts Options) (*Conf, error) {
 		}
 		if err := c.add(file, data, os.ReadFile); err != nil {
 			return nil, err
+		}
+	}
+	for k, v := range opts.Also {
+		if v != "" {
+			c.props[k] = property{raw: v, file: "the options"}
 		}
 	}
 	return c, nil

@@ -2,7 +2,9 @@ package hconf
 
 import (
 	"errors"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -217,6 +219,41 @@ func (c *Conf) nameNodes(ns string) ([]string, error) {
 		out = append(out, a)
 	}
 	return out, nil
+}
+
+// NameNodeWeb returns the web service of the NameNode whose RPC has an address, as a URL without a path.
+func (c *Conf) NameNodeWeb(rpc string) (string, error) {
+	https, err := c.HDFSOverHTTPS()
+	if err != nil {
+		return "", err
+	}
+	scheme, key, port := "http://", "dfs.namenode.http-address", 9870
+	if https {
+		scheme, key, port = "https://", "dfs.namenode.https-address", 9871
+	}
+	const prefix = "dfs.namenode.rpc-address"
+	for k := range c.props {
+		suffix, ok := strings.CutPrefix(k, prefix)
+		if !ok {
+			continue
+		}
+		if a, err := c.Address(k, 8020); err != nil || a != rpc {
+			continue
+		}
+		if a, err := c.Address(key+suffix, port); err == nil && a != "" && !strings.HasPrefix(a, "0.0.0.0:") {
+			return scheme + a, nil
+		}
+	}
+	host, _, err := net.SplitHostPort(rpc)
+	if err != nil {
+		return "", err
+	}
+	if a, err := c.Address(key, port); err == nil && a != "" { // of all, by its port
+		if _, p, err := net.SplitHostPort(a); err == nil {
+			return scheme + net.JoinHostPort(host, p), nil
+		}
+	}
+	return scheme + net.JoinHostPort(host, strconv.Itoa(port)), nil
 }
 
 // ServerPrincipal returns a server's Kerberos principal with _HOST replaced by its host, which is best a full name.

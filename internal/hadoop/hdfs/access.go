@@ -33,6 +33,9 @@ func (a Access) String() string {
 
 // CheckAccess asks the NameNode whether we may do something with a path, whoever decides that: permissions, ACLs or a policy of Ranger's. Nothing is changed.
 func (f *FS) CheckAccess(ctx context.Context, name string, a Access) error {
+	if f.web != nil {
+		return f.overWeb(ctx, "get "+a.String()+" access to "+name, func(ctx context.Context) error { return f.web.access(ctx, name, a) })
+	}
 	mode := pb.AclEntryProto_FsActionProto(a)
 	err := f.rpc.Call(ctx, "checkAccess", &pb.CheckAccessRequestProto{Path: &name, Mode: &mode}, &pb.CheckAccessResponseProto{})
 	if err != nil {
@@ -60,6 +63,13 @@ type QuotaUsage struct {
 
 // Quota returns the quotas of a folder itself, not of those above it.
 func (f *FS) Quota(ctx context.Context, dir string) (QuotaUsage, error) {
+	if f.web != nil {
+		u, err := f.web.quota(ctx, dir)
+		if err != nil {
+			return u, fmt.Errorf("cannot learn the quota of %s in HDFS (%s): %w", dir, f.where(), err)
+		}
+		return u, nil
+	}
 	resp := &pb.GetQuotaUsageResponseProto{}
 	if err := f.rpc.Call(ctx, "getQuotaUsage", &pb.GetQuotaUsageRequestProto{Path: &dir}, resp); err != nil {
 		return QuotaUsage{}, fmt.Errorf("cannot learn the quota of %s in HDFS (%s): %w", dir, f.where(), known(err))

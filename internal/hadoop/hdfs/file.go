@@ -67,7 +67,7 @@ type Reader struct {
 	name string
 	ctx  context.Context // of the whole reading
 	at   int64
-	r    *hdfs.FileReader
+	r    io.ReadCloser
 	size int64
 	mod  time.Time
 
@@ -81,13 +81,17 @@ const readAttempts = 4
 // OpenAt opens a file at an offset. The reading ends with ctx, within the time limit of a connection.
 func (f *FS) OpenAt(ctx context.Context, name string, offset int64) (*Reader, error) {
 	r := &Reader{fs: f, name: name, ctx: ctx, at: offset, size: -1}
-	if err := f.do("open "+name, func(c *hdfs.Client) error { return r.open(c) }); err != nil {
+	if err := f.each("open "+name, r.open); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
+// open opens the file where the reading is to go on. Over HTTP, c is nil.
 func (r *Reader) open(c *hdfs.Client) error {
+	if r.fs.web != nil {
+		return r.openWeb()
+	}
 	file, err := c.Open(r.name)
 	if err != nil {
 		return err
@@ -121,7 +125,7 @@ func (r *Reader) Read(b []byte) (int, error) {
 		}
 		var err error
 		if r.r == nil {
-			err = r.fs.do("open "+r.name, r.open)
+			err = r.fs.each("open "+r.name, r.open)
 		}
 		if err == nil {
 			var n int
@@ -184,7 +188,7 @@ func (f *FS) Create(name string, perm fs.FileMode) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{fs: own, name: name}
-	err = own.do("create "+name, func(c *hdfs.Client) error {
+	err = own.each("create "+name, func(c *hdfs.Client) error {
 		var err error
 		w.w, err = own.create(c, name, perm)
 		return err
@@ -197,8 +201,11 @@ func (f *FS) Create(name string, perm fs.FileMode) (*Writer, error) {
 	return w, nil
 }
 
-// create makes a file where the library can write it.
+// create makes a file where the library can write it. Over HTTP, c is nil.
 func (f *FS) create(c *hdfs.Client, name string, perm fs.FileMode) (fileWriter, error) {
+	if f.web != nil {
+		return f.web.create(context.Background(), name, perm)
+	}
 	dir, err := c.Stat(path.Dir(name))
 	if err != nil {
 		return nil, err
@@ -223,12 +230,16 @@ func (f *FS) create(c *hdfs.Client, name string, perm fs.FileMode) (fileWriter, 
 		return w, err
 	}
 	st, err := c.Stat(name)
+	var s *seal
+	if err == nil {
+		s, err = f.sealOf(ctx, name, st)
+	}
 	if err != nil {
+		_ = c.Remove(name)
 		return nil, err
 	}
-	s, err := f.sealOf(ctx, name, st)
-	if err != nil || s == nil {
-		return w, err
+	if s == nil { // the zone went meanwhile
+		return w, nil
 	}
 	return &sealedWriter{w: w, seal: s}, nil
 }

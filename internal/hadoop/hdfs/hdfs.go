@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path"
 	"strings"
@@ -40,6 +41,8 @@ type Config struct {
 	// Keys finds the server that opens the keys of files in encryption zones. advertised is what the NameNode says of it, "" if nothing. No server and no error:
 	// none is known. Keys nil: likewise.
 	Keys func(advertised string) (KeyServer, error)
+	// Web finds the service by which the file system of these NameNodes is spoken to over HTTP, in place of RPC and data transfer; nil, or no Bases: by none.
+	Web func(nameNodes []string) (Web, error)
 	// Dial connects to NameNodes and DataNodes; nil: TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 }
@@ -49,6 +52,7 @@ type FS struct {
 	// Immutable.
 	cfg Config
 	rpc *hrpc.Client
+	web *web // nil: by RPC
 	sec learned
 
 	mu     sync.Mutex // guards the following
@@ -88,6 +92,18 @@ func Open(cfg Config) (*FS, error) {
 		ConnectTimeout: min(cfg.Timeout, 20*time.Second), CallTimeout: cfg.Timeout,
 		// A repeated call has the number of the first, by which the NameNode knows it and repeats its answer.
 		Retry: hrpc.Retry{Attempts: 2*len(cfg.NameNodes) + 1, RepeatLost: true}})
+	if cfg.Web != nil {
+		over, err := cfg.Web(cfg.NameNodes)
+		if err == nil && len(over.Bases) > 0 {
+			if over.Timeout == 0 {
+				over.Timeout = cfg.Timeout
+			}
+			f.web, err = newWeb(over)
+		}
+		if err != nil || f.web != nil {
+			return f, err
+		}
+	}
 	_, err := f.connection()
 	return f, err
 }
@@ -98,6 +114,9 @@ func (f *FS) Close() error {
 	c := f.client
 	f.mu.Unlock()
 	f.drop(c)
+	if f.web != nil {
+		f.web.rest.Close()
+	}
 	return f.rpc.Close()
 }
 
@@ -159,7 +178,12 @@ func (t *timed) Write(b []byte) (int, error) {
 func (f *FS) Home() string { return "/user/" + f.cfg.User }
 
 // where names the NameNodes, for errors.
-func (f *FS) where() string { return "NameNode " + strings.Join(f.cfg.NameNodes, " or ") }
+func (f *FS) where() string {
+	if f.web != nil {
+		return f.web.where
+	}
+	return "NameNode " + strings.Join(f.cfg.NameNodes, " or ")
+}
 
 // User is who we are to HDFS.
 func (f *FS) User() string { return f.cfg.User }
@@ -181,8 +205,19 @@ func (f *FS) do(what string, call func(*hdfs.Client) error) error {
 	}
 }
 
+// overWeb does something over HTTP.
+func (f *FS) overWeb(ctx context.Context, what string, call func(context.Context) error) error {
+	if err := call(ctx); err != nil {
+		return fmt.Errorf("cannot %s in HDFS (%s): %w", what, f.where(), err)
+	}
+	return nil
+}
+
 // broken reports whether an error is the connection's and not an answer of HDFS's.
 func broken(err error) bool {
+	if _, ok := errors.AsType[answerError](err); ok {
+		return false
+	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, errEncoded) || isKeyError(err) {
 		return false
 	}
@@ -201,6 +236,14 @@ func broken(err error) bool {
 // Stat returns a file's description.
 func (f *FS) Stat(name string) (Info, error) {
 	var info Info
+	if f.web != nil {
+		err := f.overWeb(context.Background(), "look at "+name, func(ctx context.Context) error {
+			st, err := f.web.status(ctx, name)
+			info = st.info(name)
+			return err
+		})
+		return info, err
+	}
 	err := f.do("look at "+name, func(c *hdfs.Client) error {
 		st, err := c.Stat(name)
 		if err == nil {
@@ -225,6 +268,13 @@ func infoOf(name string, st os.FileInfo) Info {
 // List returns what is in a folder.
 func (f *FS) List(dir string) ([]Info, error) {
 	var out []Info
+	if f.web != nil {
+		err := f.overWeb(context.Background(), "list "+dir, func(ctx context.Context) (err error) {
+			out, err = f.web.list(ctx, dir)
+			return err
+		})
+		return out, err
+	}
 	err := f.do("list "+dir, func(c *hdfs.Client) error {
 		entries, err := c.ReadDir(dir)
 		out = nil
@@ -238,6 +288,9 @@ func (f *FS) List(dir string) ([]Info, error) {
 
 // MkdirAll makes a folder and those above it.
 func (f *FS) MkdirAll(dir string, perm fs.FileMode) error {
+	if f.web != nil {
+		return f.overWeb(context.Background(), "make "+dir, func(ctx context.Context) error { return f.web.mkdirAll(ctx, dir, perm) })
+	}
 	return f.do("make "+dir, func(c *hdfs.Client) error { return c.MkdirAll(dir, perm) })
 }
 
@@ -247,16 +300,29 @@ func (f *FS) Chmod(name string, mode fs.FileMode) error {
 	if mode&fs.ModeSticky != 0 {
 		perm |= 0o1000 // it goes over the wire as it is in Unix
 	}
+	if f.web != nil {
+		return f.overWeb(context.Background(), "change the rights of "+name, func(ctx context.Context) error {
+			return f.web.call(ctx, nil, http.MethodPut, "SETPERMISSION", name, "permission", octal(perm))
+		})
+	}
 	return f.do("change the rights of "+name, func(c *hdfs.Client) error { return c.Chmod(name, perm) })
 }
 
 // Chown sets a file's or folder's owner and group, which only HDFS's own user may.
 func (f *FS) Chown(name, user, group string) error {
+	if f.web != nil {
+		return f.overWeb(context.Background(), "change the owner of "+name, func(ctx context.Context) error {
+			return f.web.call(ctx, nil, http.MethodPut, "SETOWNER", name, "owner", user, "group", group)
+		})
+	}
 	return f.do("change the owner of "+name, func(c *hdfs.Client) error { return c.Chown(name, user, group) })
 }
 
 // RemoveAll removes a file or a folder with all in it. What is not there is no error.
 func (f *FS) RemoveAll(name string) error {
+	if f.web != nil {
+		return f.overWeb(context.Background(), "remove "+name, func(ctx context.Context) error { return f.web.remove(ctx, name) })
+	}
 	return f.do("remove "+name, func(c *hdfs.Client) error {
 		if err := c.RemoveAll(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -268,7 +334,7 @@ func (f *FS) RemoveAll(name string) error {
 // ReadFile reads a file of at most limit bytes.
 func (f *FS) ReadFile(name string, limit int64) ([]byte, error) {
 	var out []byte
-	err := f.do("read "+name, func(c *hdfs.Client) error {
+	err := f.each("read "+name, func(c *hdfs.Client) error {
 		r := &Reader{fs: f, name: name, ctx: context.Background(), size: -1}
 		if err := r.open(c); err != nil {
 			return err
@@ -282,6 +348,14 @@ func (f *FS) ReadFile(name string, limit int64) ([]byte, error) {
 		return err
 	})
 	return out, err
+}
+
+// each runs what does not need a connection over HTTP, and else do.
+func (f *FS) each(what string, call func(*hdfs.Client) error) error {
+	if f.web != nil {
+		return f.overWeb(context.Background(), what, func(context.Context) error { return call(nil) })
+	}
+	return f.do(what, call)
 }
 
 // Upload stores what open returns under a name and returns how HDFS describes the file. Readers see the whole file or none. If a file of that
@@ -301,8 +375,12 @@ func (f *FS) Upload(ctx context.Context, name string, perm fs.FileMode, open fun
 			}
 		}
 		var info Info
-		c, cerr := f.connection()
-		if err = cerr; err == nil {
+		var c *hdfs.Client // stays nil over HTTP
+		err = nil
+		if f.web == nil {
+			c, err = f.connection()
+		}
+		if err == nil {
 			tmp := path.Join(path.Dir(name), "."+path.Base(name)+"."+rand.Text()[:8]+".tmp")
 			if info, err = f.upload(ctx, c, tmp, name, perm, open, progress); err == nil {
 				return info, nil
@@ -330,7 +408,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // upload is one attempt. When it fails, tmp may be there.
 func (f *FS) upload(ctx context.Context, c *hdfs.Client, tmp, name string, perm fs.FileMode, open func() (io.ReadCloser, error), progress func(int64)) (Info, error) {
-	if _, err := c.Stat(name); err == nil {
+	if _, err := f.Stat(name); err == nil {
 		return Info{}, fs.ErrExist
 	}
 	w, err := f.create(c, tmp, perm)
@@ -381,6 +459,9 @@ func (f *FS) fill(ctx context.Context, w fileWriter, open func() (io.ReadCloser,
 
 // Rename renames a file. If there is one of the new name, it is replaced, or else Rename fails with fs.ErrExist.
 func (f *FS) Rename(ctx context.Context, from, to string, replace bool) error {
+	if f.web != nil {
+		return f.web.rename(ctx, from, to, replace)
+	}
 	err := f.rpc.Call(ctx, "rename2", &pb.Rename2RequestProto{Src: &from, Dst: &to, OverwriteDest: &replace}, &pb.Rename2ResponseProto{})
 	switch hrpc.ClassOf(err) {
 	case "org.apache.hadoop.fs.FileAlreadyExistsException":

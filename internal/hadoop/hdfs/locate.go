@@ -20,6 +20,13 @@ type Block struct {
 
 // Blocks returns where a file's blocks are, in their order. The library, which knows it, keeps it to itself. A range whose data is lost has no hosts.
 func (f *FS) Blocks(ctx context.Context, name string) ([]Block, error) {
+	if f.web != nil {
+		out, err := f.web.blocks(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot learn where %s is kept in HDFS (%s): %w", name, f.where(), err)
+		}
+		return out, nil
+	}
 	from, all := uint64(0), uint64(math.MaxInt64)
 	resp := &pb.GetBlockLocationsResponseProto{}
 	err := f.rpc.Call(ctx, "getBlockLocations", &pb.GetBlockLocationsRequestProto{Src: &name, Offset: &from, Length: &all}, resp)

@@ -39,28 +39,18 @@ const quotaPatience = 5 * time.Second
 func (f *FS) Place(ctx context.Context, dir string) (Place, error) {
 	dir = path.Clean(dir)
 	var p Place
-	err := f.do("look at "+dir, func(c *hdfs.Client) error {
-		for p.Dir = dir; ; p.Dir = path.Dir(p.Dir) {
-			st, err := c.Stat(p.Dir)
-			if errors.Is(err, fs.ErrNotExist) && p.Dir != "/" {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			p.Encrypted, p.Coded = kindOf(st)
-			break
-		}
-		def, err := c.ServerDefaults()
-		if err == nil {
-			p.Block = int64(def.Replication) * def.BlockSize
+	err := f.each("look at "+dir, func(c *hdfs.Client) (err error) {
+		if f.web != nil {
+			p, err = f.web.place(ctx, dir)
+		} else {
+			p, err = placeOf(c, dir)
 		}
 		return err
 	})
 	if err != nil {
 		return p, err
 	}
-	if p.Encrypted {
+	if p.Encrypted && f.web == nil {
 		_, p.Locked = f.keyServer(ctx, p.Dir)
 	}
 	ctx, cancel := context.WithTimeout(ctx, quotaPatience)
@@ -75,6 +65,26 @@ func (f *FS) Place(ctx context.Context, dir string) (Place, error) {
 		}
 	}
 	return p, nil
+}
+
+// placeOf looks at a folder, or the nearest above it that is there.
+func placeOf(c *hdfs.Client, dir string) (p Place, err error) {
+	for p.Dir = dir; ; p.Dir = path.Dir(p.Dir) {
+		st, err := c.Stat(p.Dir)
+		if errors.Is(err, fs.ErrNotExist) && p.Dir != "/" {
+			continue
+		}
+		if err != nil {
+			return p, err
+		}
+		p.Encrypted, p.Coded = kindOf(st)
+		break
+	}
+	def, err := c.ServerDefaults()
+	if err == nil {
+		p.Block = int64(def.Replication) * def.BlockSize
+	}
+	return p, err
 }
 
 // kindOf tells how a file or folder is kept, which new files in it take over.

@@ -134,24 +134,29 @@ func (c *Client) once(ctx context.Context, base string, r Request) (*http.Respon
 	return c.send(req, w, r.op())
 }
 
-// Follow goes where an answer sends us, with a body of any length that is sent once, if any.
-func (c *Client) Follow(ctx context.Context, method, location string, body io.Reader) (*http.Response, error) {
+// Follow goes where an answer sends us, with a body, if any. It goes there once.
+func (c *Client) Follow(ctx context.Context, method, location string, body *bytes.Reader) (*http.Response, error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("cannot go where the server sends us: that is no URL")
 	}
 	ctx, w := watch(ctx, c.cfg.Timeout)
+	var sent io.Reader
 	if body != nil {
-		body = &progress{body, w}
+		sent = body
 	}
-	req, err := http.NewRequestWithContext(ctx, method, location, body)
+	req, err := http.NewRequestWithContext(ctx, method, location, sent)
 	if err != nil {
 		w.stop()
 		return nil, errors.New("cannot go where the server sends us: that is no URL")
 	}
 	if body != nil {
-		req.ContentLength = -1
 		req.Header.Set("Content-Type", "application/octet-stream")
+		size := body.Size()
+		req.GetBody = func() (io.ReadCloser, error) { // for who has to prove itself meanwhile
+			return io.NopCloser(&progress{io.NewSectionReader(body, 0, size), w}), nil
+		}
+		req.Body, _ = req.GetBody()
 	}
 	if c.cfg.Authorize != nil && c.knows(u) {
 		if err := c.cfg.Authorize(req); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 	"time"
@@ -47,6 +48,11 @@ func (i *Identity) Fetch(ctx context.Context, systems []hconf.FileSystem, rm Iss
 		return out, err
 	}
 	out.Tokens = append(out.Tokens, keys...)
+	_, gateway, err := i.gatewayDelegation(ctx, renewer)
+	if err != nil {
+		return out, err
+	}
+	out.Tokens = append(out.Tokens, gateway...)
 	if rm == nil {
 		return out, nil
 	}
@@ -178,6 +184,20 @@ func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem, rm R
 		}
 		out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
 		until[t.Service] = end
+	}
+	keys, ends, err := i.refreshKeyTokens(ctx, systems, i.ourselves())
+	if err != nil {
+		return out, until, err
+	}
+	out.Tokens = append(out.Tokens, keys...)
+	maps.Copy(until, ends)
+	gateway, end, err := i.refreshGateway(ctx, i.ourselves())
+	if err != nil {
+		return out, until, err
+	}
+	for _, t := range gateway {
+		out.Tokens = append(out.Tokens, t)
+		until[t.Alias] = end
 	}
 	if rm == nil {
 		return out, until, nil

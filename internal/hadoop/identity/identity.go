@@ -38,6 +38,8 @@ type Config struct {
 	User string
 	// Credentials are the tokens we have; nil: those of the file that HADOOP_TOKEN_FILE_LOCATION names.
 	Credentials *token.Credentials
+	// WebPassword is that of who KeyWebUser says.
+	WebPassword string
 	// TLS says whom to trust; nil: what ssl-client.xml beside Conf says.
 	TLS    *ssl.Settings
 	Logger *slog.Logger // nil: none
@@ -53,6 +55,7 @@ type Identity struct {
 	login    *krb.Login // nil: none
 	log      *slog.Logger
 	tls      func() (*ssl.Settings, error)
+	gateway  *gateway // nil: HDFS is spoken to by RPC
 
 	mu    sync.Mutex // guards the following
 	creds token.Credentials
@@ -79,6 +82,9 @@ func Open(cfg Config) (*Identity, error) {
 		return nil, err
 	}
 	if i.creds, err = credentials(cfg); err != nil {
+		return nil, err
+	}
+	if i.gateway, err = openGateway(cfg.Conf, cfg.WebPassword); err != nil {
 		return nil, err
 	}
 	if !i.kerberos {
@@ -277,6 +283,9 @@ func (i *Identity) acting(a hrpc.Authenticator) hrpc.Authenticator {
 // HDFS is how to connect to the cluster's file systems. The NameNodes are left to be filled in.
 func (i *Identity) HDFS() (hdfs.Config, error) {
 	cfg := hdfs.Config{User: i.user, Keys: i.keys}
+	if i.gateway != nil {
+		cfg.Web = i.webOf
+	}
 	var err error
 	if cfg.DatanodeHostname, err = i.conf.Bool("dfs.client.use.datanode.hostname", false); err != nil || !i.kerberos && i.real == "" {
 		return cfg, err

@@ -19,7 +19,7 @@ import (
 )
 
 // TokenKind is what delegation tokens of key servers are called.
-const TokenKind = "kms-dt"
+const TokenKind = token.KindKMS
 
 // defaultPort is that of a key server.
 const defaultPort = "9600"

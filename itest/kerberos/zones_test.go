@@ -1,0 +1,135 @@
+package kerberos
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/itest/testbed"
+)
+
+// TestZones reads and writes in encryption zones, whose keys a real key server opens, beside Hadoop's own tools, and runs a job whose program, input and
+// output are in one, by containers that have nothing but tokens.
+func TestZones(t *testing.T) {
+	testbed.Group(t, "kerberos-long")
+	x := startCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{DataTransfer: "privacy", KeyServer: true})
+	x.folders(t)
+	f := x.open(t, "alice")
+	for _, dir := range []string{"zone", "shut"} {
+		if err := f.MkdirAll("/user/alice/"+dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, key := range map[string]string{"zone": "k", "shut": "shut"} {
+		x.hadoop(t, "hdfs", "org.apache.hadoop.crypto.key.KeyShell", "create", key, "-provider", x.h.KeyProvider)
+		x.hadoop(t, "hdfs", "org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", key, "-path", "/user/alice/"+name)
+	}
+	t.Run("files", x.testZoneFiles)
+	t.Run("shut", x.testShutZone)
+	t.Run("job", x.testZoneJob)
+	t.Run("no key server", func(t *testing.T) {
+		x.h.Kill(testbed.KeyServer)
+		_, err := x.open(t, "alice").ReadFile("/user/alice/zone/ours", 1<<30)
+		if hdfs.TroubleOf(err) != hdfs.Sealed || !strings.Contains(err.Error(), "cannot have the key server (kms://http@localhost:") || !strings.Contains(hdfs.Advice(err, "alice"), "can be reached from here") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// hadoop runs one of Hadoop's tools and returns what it said.
+func (x *cluster) hadoop(t *testing.T, user, class string, args ...string) string {
+	t.Helper()
+	out, err := x.h.Tool(user, class, args...)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+// testZoneFiles lets Hadoop read what we write, and the other way round.
+func (x *cluster) testZoneFiles(t *testing.T) {
+	const shell = "org.apache.hadoop.fs.FsShell"
+	f := x.open(t, "alice")
+	secret := []byte("in clear, if you can read this. ")
+	content := bytes.Repeat(append(secret, 1, 2, 3), 100_000)
+	x.upload(t, "/user/alice/zone/ours", string(content))
+	dir := x.bed.Dir("zones")
+	x.hadoop(t, "alice", shell, "-get", "/user/alice/zone/ours", dir+"/got")
+	if got, err := os.ReadFile(dir + "/got"); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("Hadoop reads %d bytes of %d: %v", len(got), len(content), err)
+	}
+	if raw := x.hadoop(t, "hdfs", shell, "-cat", "/.reserved/raw/user/alice/zone/ours"); len(raw) < len(content) || strings.Contains(raw, string(secret)) {
+		t.Errorf("what is stored has %d bytes, in clear: %v", len(raw), strings.Contains(raw, string(secret)))
+	}
+	x.hadoop(t, "alice", shell, "-put", x.bed.File("zones/theirs", string(content)), "/user/alice/zone/theirs")
+	if got, err := f.ReadFile("/user/alice/zone/theirs", 1<<30); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("we read %d bytes of %d: %v", len(got), len(content), err)
+	}
+	const at = 1_234_567
+	r, err := f.OpenAt(t.Context(), "/user/alice/zone/theirs", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, content[at:]) {
+		t.Errorf("from %d on we read %d bytes of %d: %v", at, len(got), len(content)-at, err)
+	}
+	w, err := f.Create("/user/alice/zone/.slow", 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for b := content; len(b) > 0; b = b[min(len(b), 77_777):] {
+		if _, err := w.Write(b[:min(len(b), 77_777)]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(t.Context(), "/user/alice/zone/slow", false); err != nil {
+		t.Fatal(err)
+	}
+	x.hadoop(t, "alice", shell, "-get", "/user/alice/zone/slow", dir+"/slow")
+	if got, err := os.ReadFile(dir + "/slow"); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("written by and by, Hadoop reads %d bytes of %d: %v", len(got), len(content), err)
+	}
+}
+
+// testShutZone is a zone whose keys the key server does not open for us.
+func (x *cluster) testShutZone(t *testing.T) {
+	f := x.open(t, "alice")
+	_, err := f.Upload(t.Context(), "/user/alice/shut/x", 0o600, func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x")), nil }, nil)
+	if hdfs.TroubleOf(err) != hdfs.Sealed || !strings.Contains(err.Error(), "is in an encryption zone of HDFS") || !strings.Contains(err.Error(), "DECRYPT_EEK") || !strings.Contains(hdfs.Advice(err, "alice"), "lets user alice open keys") {
+		t.Errorf("%v; %s", err, hdfs.Advice(err, "alice"))
+	}
+	left, err := f.List("/user/alice/shut")
+	if left = slices.DeleteFunc(left, func(i hdfs.Info) bool { return i.Dir }); err != nil || len(left) != 0 { // there is a folder for trash
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// testZoneJob counts words in a zone.
+func (x *cluster) testZoneJob(t *testing.T) {
+	x.upload(t, "/user/alice/zone/words.txt", strings.Repeat("to be or not to be\n", 5000))
+	exe := testbed.BuildProgram(t, x.bed, "./cmd/heddle", "heddle")
+	cache := "KRB5CCNAME=FILE:" + filepath.Join(x.bed.Dir("zones"), "cc")
+	x.kdc.Kinit(strings.TrimPrefix(cache, "KRB5CCNAME="), x.kdc.KeytabOf("alice"), "alice")
+	job := x.bed.File("zones/words.yaml", strings.ReplaceAll(fmt.Sprintf(wordCount, "zone/out"), "alice/words.txt", "alice/zone/words.txt"))
+	out, err := x.heddle(t, exe, []string{cache}, "run", job, "--target", "yarn", "--agents", "1", "--yarn.staging-dir", "/user/alice/zone/staging")
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, x.logs())
+	}
+	x.checkCounts(t, "/user/alice/zone/out", out)
+	job = x.bed.File("zones/keytab.yaml", strings.ReplaceAll(fmt.Sprintf(wordCount, "zone/out2"), "alice/words.txt", "alice/zone/words.txt"))
+	if out, err = x.heddle(t, exe, nil, "run", job, "--target", "yarn", "--agents", "1", "--kerberos.keytab", x.kdc.KeytabOf("alice")); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, x.logs())
+	}
+	x.checkCounts(t, "/user/alice/zone/out2", out)
+}
