@@ -19,17 +19,17 @@ import (
 // collection of cases, which names where each was reported.
 var cases = []struct{ id, failure, tests string }{
 	{"X-02", "a failed dial hangs its waiters, or is remembered", "TestRefusedDialFailsAllAndIsForgotten"},
-	{"X-03", "counting a connection's users races with its reuse and its end", "TestConnectionRaces TestIdleConnectionIsClosedAndDialedAgain TestMachine"},
+	{"X-03", "counting a connection's users races with its reuse and its end", "TestConnectionRaces TestIdleConnectionIsClosedAndDialedAgain TestClosingConnectionTakesNobody TestMachine"},
 	{"X-04", "one channel's fault poisons the shared connection", "TestBreachLeavesOthersAlone TestBadCompression TestProducerFailureCarriesCause"},
 	{"X-06", "a consumer is never woken after it found nothing", "TestWokenAfterNothing TestMachine"},
 	{"X-08", "locks are taken in two orders, or callbacks run under one", "TestCancelCycles TestManyChannels TestCallbacksHoldNoLock"},
 	{"X-09", "pools starve each other at the start", "TestMemoryIsExact TestExactMinimumRuns TestFairness"},
-	{"X-10", "segments, descriptors or goroutines leak on cancel", "TestCancelCycles TestMachine TestTwoHundredAgents"},
+	{"X-10", "segments, descriptors or goroutines leak on cancel", "TestCancelCycles TestCancelGivesBack TestMachine TestTwoHundredAgents"},
 	{"X-11", "a pool that was drained stays unavailable", "TestLastSegmentComesBack TestCreditCorners"},
 	{"X-13", "connections only grow", "TestPeersComeAndGo TestIdleConnectionIsClosedAndDialedAgain TestTwoHundredAgents"},
 	{"X-14", "the wrong end is blamed", "TestBlame TestProducerFailureCarriesCause TestLostConnectionReachesEveryChannel TestStackClose"},
 	{"X-16", "not yet there, gone and dead producers look alike", "TestConsumerFirst TestPartitionNotFoundInTime TestPartitionNotFoundAndGone TestBlame"},
-	{"X-17", "a hot key takes all segments, and barriers wait behind it", "TestHotSubpartition TestSlowChannel TestBarrierPassesAHotKey"},
+	{"X-17", "a hot key takes all segments, and barriers wait behind it", "TestHotSubpartition TestSubpartitionCap TestSlowChannel TestBarrierPassesAHotKey"},
 	{"X-18", "handshakes time out under load", "TestHandshakesOnOneCPU"},
 	{"X-19", "a taken port is not seen, a range not walked", "TestListen TestIPv6AndRanges"},
 	{"X-21", "events before a consumer is there are lost, what is queued at the close is dropped", "TestEventBeforeConsumer TestCloseFlushes"},
@@ -369,5 +369,70 @@ func TestEventBeforeConsumer(t *testing.T) {
 				t.Fatalf("got %v, %v, want event %d", it.Event, err, i)
 			}
 		}
+	}
+}
+
+// TestClosingConnectionTakesNobody has a channel come to a connection that is about to close and still known: it gets another one.
+func TestClosingConnectionTakesNobody(t *testing.T) {
+	a, b := start(t, nil), start(t, nil)
+	mustPartition(t, a, "p", 1)
+	open(t, b, "p", a.Addr(), 0)
+	eventually(t, "connected", func() bool { return a.Stats().Channels == 1 })
+	b.mu.Lock()
+	old := b.connsLocked()[0]
+	b.mu.Unlock()
+	old.mu.Lock()
+	old.closing = true // its write loop, which would make it forgotten, sleeps
+	old.mu.Unlock()
+	q := mustPartition(t, a, "q", 1)
+	done := make(chan error, 1)
+	go func() { done <- produce(t.Context(), q, 1, 5) }()
+	g, w := open(t, b, "q", a.Addr(), 0)
+	if err := consume(g, w, []int{0}, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	old.wakeWriter()
+	eventually(t, "the old one is closed", func() bool { return b.Stats().Connections == 1 })
+}
+
+// TestCancelGivesBack has one of two consumers leave, within the process or not, while much waits for it: all of it comes back at once, though the producer
+// goes on.
+func TestCancelGivesBack(t *testing.T) {
+	for _, local := range []bool{false, true} {
+		a := start(t, nil)
+		b := a
+		if !local {
+			b = start(t, nil)
+		}
+		p := mustPartition(t, a, "p", 2)
+		g, _ := open(t, b, "p", a.Addr(), 0)
+		stay, w := open(t, b, "p", a.Addr(), 1)
+		eventually(t, "attached", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.subs[0].view != nil && p.subs[1].view != nil })
+		eventually(t, "the first consumer is far behind", func() bool {
+			seg := p.TryGet(0)
+			if seg != nil {
+				p.Put(0, seg, 8)
+			}
+			return seg == nil && (local || g.Queued() > 0)
+		})
+		g.Close()
+		eventually(t, "nothing waits for the one that left", func() bool {
+			return p.Queued() == 0 && a.Stats().SegmentsUsed+b.Stats().SegmentsUsed == 0
+		})
+		seg, err := p.Get(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Put(1, seg, 8)
+		it, err := next(stay, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stay.Recycle(it)
+		p.Release()
+		stay.Close()
 	}
 }
