@@ -74,6 +74,13 @@ func TestGrants(t *testing.T) {
 			}
 		}
 	}
+	away := filepath.Join(dir, "hdfs.yaml")
+	if err := os.WriteFile(away, []byte(strings.Replace(kafkaJob, "{ kafka: { topic: out, format: json } }", `{ file: { path: "hdfs://nn/out", format: json } }`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := command(t, nil, nil, "plan", away, "--grants"); got.code != 0 || !strings.Contains(got.stdout, "hdfs-path\t/out and below\tread,write,execute\thdfs://nn\t") || !strings.Contains(got.stderr, "set HADOOP_CONF_DIR") {
+		t.Errorf("without Hadoop's configuration: %+v", got)
+	}
 	if got := command(t, nil, nil, append(args, "--format", "xml")...); got.code != 2 {
 		t.Errorf("an unknown format: %+v", got)
 	}

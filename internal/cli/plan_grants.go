@@ -117,6 +117,11 @@ func port(name, why string) grants.Grant {
 
 // grantsOfHadoop adds what follows from Hadoop's configuration.
 func (s *session) grantsOfHadoop(in *grants.Input, c *conf.Config) error {
+	if _, _, err := hconf.FindDir(s.lookup); err != nil && c.Text("yarn.conf-dir") == "" {
+		in.Staging = stagingRoot(c, in.User)
+		fmt.Fprintln(s.env.Stderr, "heddle: warning: there is no configuration of Hadoop's here, so that the cluster's principals and ports are not listed: set HADOOP_CONF_DIR, or --yarn.conf-dir")
+		return nil
+	}
 	hc, err := hconf.Load(hconf.Options{Dir: c.Text("yarn.conf-dir"), Env: s.lookup, User: in.User, Need: []string{"core-site.xml"}})
 	if err != nil {
 		return precondition(err, "set HADOOP_CONF_DIR, or --yarn.conf-dir, to the folder with the cluster's core-site.xml and yarn-site.xml")
