@@ -64,7 +64,22 @@ func newEnumerator(ctx context.Context, s *Source, env flow.EnumeratorEnv) (*enu
 		return nil, fmt.Errorf("cannot read %s: %w", s.Describe(), err)
 	}
 	s.warnOfState(env)
+	if n := e.without(env.Readers); n > 0 && len(e.found) > 0 {
+		env.Warn(fmt.Sprintf("%d of %d subtasks have no partition of %s to read, and are idle until there is one", n, env.Readers, s.Describe()))
+	}
 	return e, nil
+}
+
+// without is how many readers get none of what was found first.
+func (e *enumerator) without(readers int) int {
+	busy := map[int]bool{}
+	if readers <= 0 {
+		return 0
+	}
+	for _, s := range e.found {
+		busy[e.Owner(s, readers)] = true
+	}
+	return readers - len(busy)
 }
 
 // Discover implements flow.Enumerator.

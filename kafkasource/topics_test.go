@@ -154,3 +154,23 @@ func TestTopicMadeAnew(t *testing.T) {
 		})
 	}
 }
+
+// TestReadersWithoutPartitions: subtasks that have nothing to read are told of.
+func TestReadersWithoutPartitions(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(3, "a"))
+	for readers, want := range map[int]string{3: "", 5: "2 of 5 subtasks have no partition of kafka a to read"} {
+		var warns []string
+		en := env(newRuntime(c.ListenAddrs()), func(s string) { warns = append(warns, s) })
+		en.Readers = readers
+		e, err := Topics("a").Enumerator(t.Context(), en)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(warns, ";"); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%d readers: %q, want %q", readers, got, want)
+		}
+	}
+}
