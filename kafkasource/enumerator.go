@@ -265,7 +265,7 @@ func (e *enumerator) list(ctx context.Context, strict bool) ([]kafka.TP, error) 
 			if errors.Is(t.Err, kafka.ErrUnknownTopic) {
 				return nil, fmt.Errorf("topic %q does not exist at %s, or our user may not describe it: create it, or use a pattern for topics that come later", name, brokersOf(md))
 			}
-			return nil, fmt.Errorf("cannot look at topic %q: %w", name, t.Err)
+			return nil, fmt.Errorf("cannot look at topic %q: %w%s", name, t.Err, kafka.ReadHint(t.Err))
 		}
 		e.ids[name] = t.ID
 		for _, p := range t.Partitions {

@@ -4,12 +4,14 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/kafka"
 	"github.com/heddle-stream/heddle/internal/kafka/batch"
 )
 
-// TestStopInAHole: a split ends where compaction has left nothing before its stop, and the next batch begins behind it (K-01).
-func TestStopInAHole(t *testing.T) {
+// batchAt is a batch of one record.
+func batchAt(t *testing.T, offset uint64) []byte {
+	t.Helper()
 	var b batch.Builder
 	b.Begin(make([]byte, 1<<10))
 	if !b.Append(1, nil, []byte("x"), nil) {
@@ -19,10 +21,28 @@ func TestStopInAHole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary.BigEndian.PutUint64(data, 12) // its offset
+	binary.BigEndian.PutUint64(data, offset)
+	return data
+}
+
+// TestFetchedBeforePause: what was fetched before a split was resumed at an earlier offset would leave a gap (K-13).
+func TestFetchedBeforePause(t *testing.T) {
+	target := kafka.NewTarget(kafka.TP{Topic: "a"}, 0, noStop)
+	s := &split{target: target, id: "a-0", pos: 6, since: 2}
+	for gen, want := range map[int64]bool{1: false, 2: true} {
+		r := &reader{bytes: new(flow.Counter), byTarget: map[*kafka.Target]*split{target: s}}
+		r.resp = &kafka.Response{Parts: []kafka.Part{{Target: target, Gen: gen, Batches: batchAt(t, 12), Next: 13}}}
+		if r.nextPart(); r.busy != want {
+			t.Errorf("fetched at %d, resumed at %d: taken %v", gen, s.since, r.busy)
+		}
+	}
+}
+
+// TestStopInAHole: a split ends where compaction has left nothing before its stop, and the next batch begins behind it (K-01).
+func TestStopInAHole(t *testing.T) {
 	s := &split{target: kafka.NewTarget(kafka.TP{Topic: "a"}, 6, 10), id: "a-0", pos: 6}
 	r := &reader{open: 1}
-	r.begin(s, work{batches: data, next: 13})
+	r.begin(s, work{batches: batchAt(t, 12), next: 13})
 	for r.busy {
 		if ok, err := r.decode(); ok || err != nil {
 			t.Fatalf("it has a record, or %v", err)

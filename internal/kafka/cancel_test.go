@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/heddle-stream/heddle/internal/flow"
+	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 // newSilent listens like a broker that never answers, and tells of each connection.
@@ -104,4 +106,29 @@ func TestCancelDuringLogin(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
+}
+
+// TestCancelAfterOpening: the end of the call that opened a connection is none of the connection's later users' (K-14).
+func TestCancelAfterOpening(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	o, err := newOpener(Config{Brokers: c.ListenAddrs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	l, err := o.open(ctx, c.ListenAddrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	cancel()
+	for i := range 100 {
+		if _, err := l.broker.ApiVersions(&sarama.ApiVersionsRequest{}); err != nil {
+			t.Fatalf("request %d after the opening was cancelled: %v", i, err)
+		}
+	}
 }

@@ -251,7 +251,7 @@ func (p *Puller) retry(t target, err error, now time.Time) {
 	}
 	if isFatal(err) && !errors.Is(err, sarama.ErrOffsetOutOfRange) {
 		if _, ok := errors.AsType[*fatalError](err); !ok {
-			err = fmt.Errorf("cannot read %s at offset %d: %w", t.TP, t.pos, err)
+			err = fmt.Errorf("cannot read %s at offset %d: %w%s", t.TP, t.pos, err, ReadHint(err))
 		}
 		p.fail(err)
 		return
@@ -271,6 +271,14 @@ func (p *Puller) retry(t target, err error, now time.Time) {
 	text := err.Error()
 	t.trouble.Store(&text)
 	p.warn(t, err, now)
+}
+
+// ReadHint says what may help where a topic can't be read; "" if nothing is known to.
+func ReadHint(err error) string {
+	if errors.Is(err, sarama.ErrTopicAuthorizationFailed) {
+		return " (our user needs the rights to describe and to read the topic)"
+	}
+	return ""
 }
 
 // warnEvery is how often lasting trouble is logged again.
