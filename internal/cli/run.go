@@ -88,7 +88,7 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 		return err
 	}
 	if c.Text("target") == "yarn" {
-		return s.runYARN(ctx, c, plan, needsOf(job.Graph(), plan), text, f, times)
+		return s.runYARN(ctx, c, plan, outside{needsOf(job.Graph(), plan), endless(job.Graph())}, text, f, times)
 	}
 	return s.runLocal(ctx, c, plan, text, f, times)
 }

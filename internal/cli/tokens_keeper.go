@@ -128,7 +128,7 @@ func (k *tokenKeeper) canFetch() bool { return k.id.Login() != nil && k.id.Login
 // refresh gets fresh tokens, hands them on, and returns when to do that again, and whether it worked.
 func (k *tokenKeeper) refresh(ctx context.Context) (time.Duration, bool) {
 	begun := time.Now()
-	fresh, until, err := k.id.Refresh(ctx, k.systems, nil)
+	fresh, until, err := k.id.Refresh(ctx, k.systems)
 	var notes []creds.Note
 	for _, t := range fresh.Tokens {
 		notes = append(notes, creds.NoteOf(t, creds.Fetched, until[t.Alias]))

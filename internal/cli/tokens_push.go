@@ -130,7 +130,7 @@ func (p *tokenPush) fetch(ctx context.Context, c *conf.Config, snap *appmaster.S
 		fresh := token.Credentials{Tokens: creds.Delegations(p.h.id.Credentials())}
 		return fresh, nil
 	}
-	fresh, until, err := p.h.id.Refresh(ctx, systems, p.h.rm)
+	fresh, until, err := p.h.id.Refresh(ctx, systems)
 	if err != nil {
 		return fresh, hdfsError(err)
 	}

@@ -21,8 +21,14 @@ import (
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
 
+// outside is what a job means to the cluster beside its graph.
+type outside struct {
+	needs   []flow.Need
+	endless bool // it does not end by itself
+}
+
 // runYARN runs the job on a Hadoop cluster.
-func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, needs []flow.Need, text *jobText, f runFlags, times *timings) error {
+func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Graph, job outside, text *jobText, f runFlags, times *timings) error {
 	extra, err := ship.ParseExtras(f.ship)
 	if err != nil {
 		return usage(err)
@@ -38,7 +44,7 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 	if text := h.inClear(c); text != "" {
 		fmt.Fprintln(s.env.Stderr, "heddle: warning: "+text)
 	}
-	sub := &submission{s: s, conf: c, h: h, plan: plan, needs: needs, text: text, extra: extra, times: times}
+	sub := &submission{s: s, conf: c, h: h, plan: plan, needs: job.needs, endless: job.endless, text: text, extra: extra, times: times}
 	defer sub.close()
 	p := newProgress(s, plan.Name, plan.Name, f.quiet, times)
 	sub.trace = s.traceSubmission(ctx, c, plan.Name, times)

@@ -30,14 +30,15 @@ const appSecret = "heddle.app"
 // submission is an application that is being submitted.
 type submission struct {
 	// Immutable.
-	s     *session
-	conf  *conf.Config
-	h     *hadoop
-	plan  *jobgraph.Graph
-	needs []flow.Need
-	text  *jobText // nil: the program is the job
-	extra []ship.Extra
-	doing atomic.Pointer[string] // what takes a while, for people
+	s       *session
+	conf    *conf.Config
+	h       *hadoop
+	plan    *jobgraph.Graph
+	needs   []flow.Need
+	endless bool     // the job does not end by itself
+	text    *jobText // nil: the program is the job
+	extra   []ship.Extra
+	doing   atomic.Pointer[string] // what takes a while, for people
 
 	// Of the goroutine that submits, and afterwards.
 	times *timings
@@ -170,6 +171,9 @@ func (sub *submission) send(ctx, firm context.Context, app yarnclient.NewApp, p 
 	creds, err := sub.h.credentials(ctx, c)
 	if err != nil {
 		return err
+	}
+	if text := lifeNote(creds, app.ID.String(), sub.s.env.Program, sub.endless, time.Now()); text != "" {
+		fmt.Fprintln(sub.s.env.Stderr, "heddle: "+text)
 	}
 	creds.Secrets = append(creds.Secrets, token.Secret{Name: appSecret, Value: secret})
 	request := &yarnclient.Submission{

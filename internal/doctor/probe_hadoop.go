@@ -400,7 +400,7 @@ func (p *patient) fetchTokens(ctx context.Context) (string, verdict.Verdict) {
 	if err == nil {
 		var mine token.Credentials
 		var until map[string]time.Time
-		mine, until, out.RenewErr = p.id.Refresh(ctx, systems[:1], nil)
+		mine, until, out.RenewErr = p.id.Refresh(ctx, systems[:1])
 		for _, end := range until { // of the one
 			out.Until = end
 		}

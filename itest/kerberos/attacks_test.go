@@ -77,6 +77,7 @@ func (x *cluster) testAttacks(t *testing.T) {
 	t.Run("control plane", v.control)
 	t.Run("exchange", v.exchange)
 	t.Run("names", v.names)
+	t.Run("tokens", v.tokens)
 	if out, err := x.heddle(t, exe, []string{cache}, "cancel", v.app, "--target", "yarn"); err != nil {
 		t.Errorf("its owner can't cancel it: %v\n%s", err, out)
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/heddle-stream/heddle/internal/lastlines"
 	"github.com/heddle-stream/heddle/yarnclient/book"
 )
 
@@ -76,6 +77,29 @@ func judge(d book.Done, memoryMB int64) (reason string, blame bool) {
 
 // usage finds in a NodeManager's words what a container used. The rest of them is a list of its processes.
 var usage = regexp.MustCompile(`Current usage: ([0-9.]+ ?[A-Z]+) of ([0-9.]+ ?[A-Z]+) physical memory used; ([0-9.]+ ?[A-Z]+) of ([0-9.]+ ?[A-Z]+) virtual memory used`)
+
+// tailMark begins the end of what a container wrote, in a NodeManager's words on one that failed. One that was killed gets none.
+var tailMark = regexp.MustCompile(`(?m)^Last \d+ bytes of (?:std)?err\S* :\n`)
+
+// stamp begins what a NodeManager says itself.
+var stamp = regexp.MustCompile(`(?m)^\[[^\]\n]*\](?:Container|Exception|Killed|Process)`)
+
+// wrote are the last lines that a container wrote to its standard error, as far as a NodeManager's words hold them.
+func wrote(diagnostics string, most int) []string {
+	marks := tailMark.FindAllStringIndex(diagnostics, -1)
+	if len(marks) == 0 {
+		return nil
+	}
+	text := diagnostics[marks[len(marks)-1][1]:]
+	if end := stamp.FindStringIndex(text); end != nil {
+		text = text[:end[0]]
+	}
+	text = strings.Trim(strings.ToValidUTF8(text, "?"), "\n")
+	if text == "" {
+		return nil
+	}
+	return lastlines.Cut(strings.Split(text, "\n"), most)
+}
 
 func shorten(s string, most int) string {
 	s = strings.ToValidUTF8(s, "?")

@@ -401,8 +401,14 @@ func (d *Driver) run(w *worker) {
 		exit.LastLogs = d.cfg.Logs(ctx, w.grant)
 		cancel()
 	}
+	if exit.Blame && len(exit.LastLogs) == 0 && w.done != nil {
+		exit.LastLogs = wrote(w.done.Diagnostics, lastLines) // where the NodeManager's web service lets us in no more than its log files
+	}
 	d.env.Exited(exit)
 }
+
+// lastLines is how many lines of a container's log are told.
+const lastLines = 10
 
 // launch starts the agent, unless it is to go already.
 func (d *Driver) launch(w *worker) error {

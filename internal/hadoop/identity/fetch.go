@@ -162,16 +162,9 @@ func (i *Identity) renewer(ctx context.Context) (string, error) {
 	return p.String(), nil
 }
 
-// Renewer gives and renews tokens of the ResourceManager's.
-type Renewer interface {
-	Issuer
-	RenewToken(ctx context.Context, t token.Token) (time.Time, error)
-}
-
-// Refresh gets new delegation tokens for file systems and, unless rm is nil, for the ResourceManager, for processes that have no ticket, and tells by alias until
-// when they are good. We are their renewer ourselves, and nobody renews them: they are to be replaced in time. The ResourceManager's is left out where it
-// gives none.
-func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem, rm Renewer) (token.Credentials, map[string]time.Time, error) {
+// Refresh gets new delegation tokens for file systems, for processes that have no ticket, and tells by alias until when they are good. We are their renewer
+// ourselves, and nobody renews them: they are to be replaced in time.
+func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem) (token.Credentials, map[string]time.Time, error) {
 	var out token.Credentials
 	until := map[string]time.Time{}
 	if i.login == nil {
@@ -199,16 +192,6 @@ func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem, rm R
 		out.Tokens = append(out.Tokens, t)
 		until[t.Alias] = end
 	}
-	if rm == nil {
-		return out, until, nil
-	}
-	t, end, err := i.renewedRM(ctx, rm)
-	if err != nil {
-		i.log.Info("no delegation token of the ResourceManager", "err", err)
-		return out, until, ctx.Err()
-	}
-	out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
-	until[t.Service] = end
 	return out, until, nil
 }
 
@@ -231,17 +214,6 @@ func (i *Identity) renewed(ctx context.Context, s hconf.FileSystem) (token.Token
 		end, err = f.RenewToken(ctx, t)
 		return err
 	})
-	return t, end, err
-}
-
-func (i *Identity) renewedRM(ctx context.Context, rm Renewer) (t token.Token, end time.Time, err error) {
-	if t, err = rm.DelegationToken(ctx, i.ourselves()); err != nil {
-		return t, end, err
-	}
-	if t.Service, err = i.rmService(); err != nil {
-		return t, end, err
-	}
-	end, err = rm.RenewToken(ctx, t)
 	return t, end, err
 }
 

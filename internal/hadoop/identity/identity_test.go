@@ -133,7 +133,7 @@ func TestTokens(t *testing.T) {
 	if got, _ := i.hdfsToken("nn1.test:8020"); string(got.Password) != "3" || len(i.Credentials().Tokens) != 4 {
 		t.Errorf("after a replacement: %q of %d", got.Password, len(i.Credentials().Tokens))
 	}
-	if _, _, err := i.Refresh(t.Context(), nil, nil); err == nil {
+	if _, _, err := i.Refresh(t.Context(), nil); err == nil {
 		t.Error("new tokens without a login")
 	}
 	if err := i.CancelHDFS(t.Context(), nil, token.Token{Service: "ha-hdfs:other"}); err == nil || !strings.Contains(err.Error(), "ha-hdfs:other") {
