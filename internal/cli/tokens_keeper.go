@@ -36,6 +36,7 @@ type tokenKeeper struct {
 	notes  []creds.Note
 	mine   [][]token.Named // to be cancelled, in the order of getting them
 	warner creds.Warner
+	told   string // why fresh ones could not be had, as it was told last
 }
 
 // tokenSource gets tokens of a kind of its own.
@@ -146,11 +147,13 @@ func (k *tokenKeeper) refresh(ctx context.Context) (time.Duration, bool) {
 			left = time.Until(first.Until)
 		}
 		wait := min(refreshRetry, max(refreshSoonest, left/10))
-		if ctx.Err() == nil {
+		if text := err.Error(); ctx.Err() == nil && text != k.told { // the same reason is told once
 			k.log.Error("cannot get fresh delegation tokens, trying again", "in", wait, "err", err)
+			k.told = text
 		}
 		return wait, false
 	}
+	k.told = ""
 	k.adopt(fresh, slices.Concat(k.notesWithout(fresh), notes))
 	first, ok := creds.First(creds.Describe(fresh, notes))
 	wait := refreshRetry
