@@ -124,15 +124,36 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	return c, c.check()
+	return c, errors.Join(c.checkOptions(), c.checkProof())
 }
 
-func (c *Config) check() error {
+// Check tells what New would refuse for what the options say: sizes, times, ports. It looks at neither the key nor TLS, and not at this host.
+func (c Config) Check() error {
+	c.Auth.Key, c.TLS = make([]byte, KeySize), nil
+	_, err := c.withDefaults()
+	return err
+}
+
+func (c *Config) checkOptions() error {
+	_, list, err := net.SplitHostPort(c.Listen)
+	if err == nil {
+		_, err = parsePorts(list)
+	}
 	switch {
+	case err != nil && c.Listener == nil:
+		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
 	case c.SegmentBytes < 1024 || c.SegmentBytes > 16<<20 || c.SegmentBytes%8 != 0:
 		return fmt.Errorf("exchange.segment-bytes is %d: must be a multiple of 8 from 1 KiB to 16 MiB", c.SegmentBytes)
 	case takes[c.Compression] == 0 && c.Compression != "":
 		return fmt.Errorf("exchange.compression is %q: must be none, lz4 or zstd", c.Compression)
+	case c.KeepaliveTimeout <= c.KeepaliveInterval:
+		return fmt.Errorf("exchange.keepalive-timeout (%v) must be longer than exchange.keepalive-interval (%v)", c.KeepaliveTimeout, c.KeepaliveInterval)
+	}
+	return nil
+}
+
+func (c *Config) checkProof() error {
+	switch {
 	case len(c.Auth.Key) != 0 && len(c.Auth.Key) != KeySize:
 		return fmt.Errorf("exchange key has %d bytes, must have %d", len(c.Auth.Key), KeySize)
 	case c.TLS != nil && (c.TLS.Server == nil || c.TLS.Client == nil):
@@ -141,8 +162,6 @@ func (c *Config) check() error {
 		return errors.New("neither a key nor TLS is given: connections would prove nothing")
 	case len(c.Auth.Key) == 0 && c.TLS.Server.ClientAuth != tls.RequireAndVerifyClientCert:
 		return errors.New("TLS without a key must require and verify the client's certificate")
-	case c.KeepaliveTimeout <= c.KeepaliveInterval:
-		return fmt.Errorf("exchange.keepalive-timeout (%v) must be longer than exchange.keepalive-interval (%v)", c.KeepaliveTimeout, c.KeepaliveInterval)
 	}
 	return nil
 }

@@ -270,7 +270,10 @@ func (c *conn) close() {
 	}
 }
 
-var errPeerClosed = errors.New("the peer closed the connection")
+var (
+	errPeerClosed  = errors.New("the peer closed the connection")
+	errPeerStopped = fmt.Errorf("%w in the middle of what it sent, as when its process dies", errPeerClosed)
+)
 
 // fail ends the connection at once, and every channel and view on it.
 func (c *conn) fail(err error) {
@@ -289,8 +292,11 @@ func (c *conn) fail(err error) {
 	c.wakeWriter()
 	c.stack.forget(c)
 
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		err = errPeerClosed
+	case errors.Is(err, io.ErrUnexpectedEOF): // under TLS, each end without its goodbye
+		err = errPeerStopped
 	}
 	if len(channels)+len(views) > 0 {
 		c.log.Warn("exchange connection lost", "channels", len(channels)+len(views), "err", err)

@@ -15,7 +15,7 @@ func checkOptions(plan *jobgraph.Graph, c *conf.Config) error {
 	if c.Text("target") == "inproc" {
 		return nil // it has neither agents nor limits
 	}
-	for _, check := range []func(*conf.Config) error{checkHeartbeat, checkLimits} {
+	for _, check := range []func(*conf.Config) error{checkHeartbeat, checkLimits, checkExchangeOptions} {
 		if err := check(c); err != nil {
 			return err
 		}
@@ -39,6 +39,14 @@ func checkHeartbeat(c *conf.Config) error {
 		conf.FormatDuration(every), conf.FormatDuration(timeout)),
 		fmt.Sprintf("set --agent.heartbeat-interval to %s at most, or --agent.heartbeat-timeout to %s at least",
 			conf.FormatDuration((timeout/beatsPerTimeout).Truncate(time.Millisecond)), conf.FormatDuration(beatsPerTimeout*every)))
+}
+
+// checkExchangeOptions refuses what every agent's exchange would refuse as it starts.
+func checkExchangeOptions(c *conf.Config) error {
+	if err := exchangeConfig(c).Check(); err != nil {
+		return usage(err, "`heddle config` shows where each value came from")
+	}
+	return nil
 }
 
 // checkLimits refuses limits on what all agents have together if it is not said what one has. On a cluster, that says so.

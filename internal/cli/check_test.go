@@ -25,6 +25,10 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"--parallelism 5 --agents.max-memory 100MiB --agent.memory 40MiB", 3, []string{"agents.max-memory allows only 2 agents"}},
 		{"--parallelism 3 --agents.max-resources gpu=1 --agent.resources gpu=1", 3, []string{"agents.max-resources allows only 1 agent"}},
 		{"--parallelism 9 --agents.max 2", 3, []string{"needs 9 slots"}},
+		{"-D exchange.keepalive-timeout=5s", 2, []string{"exchange.keepalive-timeout (5s) must be longer than exchange.keepalive-interval (10s)"}},
+		{"-D exchange.segment-bytes=1028", 2, []string{"exchange.segment-bytes is 1028", "multiple of 8"}},
+		{"-D exchange.port=99999", 2, []string{`"99999" is not a port`}},
+		{"-D exchange.port=9000,9010-9002", 2, []string{`"9010-9002" is not a port`}},
 		{"--agent.resources gpu", 2, []string{"agent.resources"}},
 		{"--agent.resources gpu=-1", 2, []string{"agent.resources"}},
 		{"--agent.resources gpu=99999999999999999999", 2, []string{"agent.resources"}},
@@ -32,7 +36,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		{profiles + " --agent.cpu 2 --parallelism 4 --agents.max-cpu 4", 3, []string{"cannot place the job", "agents.max-cpu"}},
 	} {
 		args := strings.Fields(tt.options)
-		if strings.HasPrefix(tt.options, "--") {
+		if strings.HasPrefix(tt.options, "-") {
 			args = append([]string{w.endless()}, args...)
 		}
 		for _, verb := range []string{"run", "plan"} {
