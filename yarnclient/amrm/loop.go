@@ -2,7 +2,6 @@ package amrm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -265,6 +264,3 @@ func (s *Session) teller() {
 		}
 	}
 }
-
-// IsOver reports whether an error says that the attempt has ended.
-func IsOver(err error) bool { return errors.Is(err, ErrOver) }
