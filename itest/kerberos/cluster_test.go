@@ -82,6 +82,8 @@ func TestCluster(t *testing.T) {
 	x := newCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{
 		Core:         map[string]string{"hadoop.rpc.protection": "privacy,integrity,authentication"},
 		DataTransfer: "privacy,integrity,authentication",
+		YARN:         map[string]string{"yarn.node-labels.enabled": "true"},
+		Scheduler:    closedQueue,
 	})
 	t.Run("rpc", x.testRPC)
 	t.Run("wire", x.testRPCWire)
@@ -91,6 +93,7 @@ func TestCluster(t *testing.T) {
 	t.Run("job", x.testJob)
 	t.Run("attacks", x.testAttacks)
 	t.Run("doctor", x.testDoctor)
+	t.Run("doctor, Kafka", x.testDoctorKafka)
 	t.Run("proxy user", x.testProxyUser)
 	t.Run("no REST", x.testNoREST)
 }

@@ -41,7 +41,13 @@ func (x *cluster) heddle(t *testing.T, exe string, entries []string, args ...str
 	return string(out), err
 }
 
-// testJob counts words on the cluster, by ticket cache, by keytab and by a file of tokens alone.
+// asker is how somebody comes to the cluster.
+type asker struct {
+	env  []string
+	args []string
+}
+
+// testJob counts words on the cluster, by ticket cache, by keytab and by a file of tokens alone, and with each protection of RPC and data; it seals all if it may.
 func (x *cluster) testJob(t *testing.T) {
 	alice := x.identity(t, "alice")
 	how, err := alice.HDFS()
@@ -71,13 +77,17 @@ func (x *cluster) testJob(t *testing.T) {
 	tokens := x.bed.File("job-tokens", string(creds.Append(nil)))
 	cache := "FILE:" + filepath.Join(x.bed.Dir("job"), "cc")
 	x.kdc.Kinit(cache, x.kdc.KeytabOf("alice"), "alice")
-	for name, who := range map[string]struct {
-		env  []string
-		args []string
-	}{
-		"cache":  {env: []string{"KRB5CCNAME=" + cache}},
-		"keytab": {args: []string{"--kerberos.keytab", x.kdc.KeytabOf("alice"), "--kerberos.principal", "alice"}},
-		"tokens": {env: []string{"HADOOP_TOKEN_FILE_LOCATION=" + tokens, "KRB5CCNAME=/nowhere"}},
+	protected := func(by string) asker {
+		conf := x.site(t, map[string]string{"hadoop.rpc.protection": by, "dfs.data.transfer.protection": by})
+		return asker{env: []string{"KRB5CCNAME=" + cache, "HADOOP_CONF_DIR=" + conf}}
+	}
+	for name, who := range map[string]asker{
+		"cache":          {env: []string{"KRB5CCNAME=" + cache}},
+		"keytab":         {args: []string{"--kerberos.keytab", x.kdc.KeytabOf("alice"), "--kerberos.principal", "alice"}},
+		"tokens":         {env: []string{"HADOOP_TOKEN_FILE_LOCATION=" + tokens, "KRB5CCNAME=/nowhere"}},
+		"authentication": protected("authentication"),
+		"integrity":      protected("integrity"),
+		"privacy":        protected("privacy"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := x.bed.File("job/"+name+".yaml", fmt.Sprintf(wordCount, "out-"+name))

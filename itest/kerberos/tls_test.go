@@ -34,6 +34,7 @@ func TestTLS(t *testing.T) {
 			t.Errorf("list: %v\n%s", err, out)
 		}
 	})
+	t.Run("doctor", x.testDoctorProtection)
 	t.Run("untrusted", func(t *testing.T) {
 		conf, other := x.otherConf(t, "untrusted"), filepath.Join(x.bed.Dir("tls"), "other.jks")
 		testbed.NewAuthority(t, "another").TrustJKS(other)

@@ -52,7 +52,7 @@ func StartKafkas(t testing.TB, b *Bed, n int) []*Kafka {
 type KafkaSetup struct {
 	Version string                  // "": KafkaVersion
 	Extra   func(broker int) string // lines for the properties of a broker, which are counted from 1; may be nil
-	// Listeners are more listeners of each broker, as name:protocol@host:port.
+	// Listeners are more listeners of each broker, as name:protocol@host:port, with =host:port where they advertise another address.
 	Listeners []string
 	JVM       []string // more arguments of the brokers' JVMs
 }
@@ -96,8 +96,12 @@ func StartKafkasAs(t testing.TB, b *Bed, n int, setup KafkaSetup) []*Kafka {
 		for _, l := range setup.Listeners {
 			name, at, _ := strings.Cut(l, "@")
 			name, protocol, _ := strings.Cut(name, ":")
+			at, advertised, other := strings.Cut(at, "=")
+			if !other {
+				advertised = at
+			}
 			text = strings.Replace(text, "\nadvertised.listeners=", ","+name+"://"+at+"\nadvertised.listeners=", 1)
-			text = strings.Replace(text, "\nlistener.security.protocol.map=", ","+name+"://"+at+"\nlistener.security.protocol.map="+name+":"+protocol+",", 1)
+			text = strings.Replace(text, "\nlistener.security.protocol.map=", ","+name+"://"+advertised+"\nlistener.security.protocol.map="+name+":"+protocol+",", 1)
 		}
 		if setup.Extra != nil {
 			text += setup.Extra(i + 1)
@@ -179,6 +183,9 @@ func (k *Kafka) await() {
 		return c.Close()
 	})
 }
+
+// Lib is the folder of Kafka's jars.
+func (k *Kafka) Lib() string { return k.lib }
 
 // Stop ends the broker in good order: it hands its partitions over first.
 func (k *Kafka) Stop() {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -118,9 +119,24 @@ func (k *KDC) WriteConf(name, extra string) string {
 }
 
 // Start starts the KDC, again after Stop.
-func (k *KDC) Start() {
+func (k *KDC) Start() { k.start() }
+
+// fakeTime is where Debian has libfaketime, which gives a program another time.
+const fakeTime = "/usr/lib/*/faketime/libfaketime.so.1"
+
+// StartAt starts the KDC, again after Stop, with a clock that is wrong by so much: "+17m" or "-17m".
+func (k *KDC) StartAt(by string) {
 	k.bed.t.Helper()
-	k.proc = k.bed.Start(Spec{Name: "kdc-" + k.Realm, Path: "krb5kdc", Args: []string{"-n", "-r", k.Realm}, Env: k.env})
+	libs, _ := filepath.Glob(fakeTime)
+	if len(libs) == 0 {
+		k.bed.t.Fatalf("there is no %s: install libfaketime", fakeTime)
+	}
+	k.start("LD_PRELOAD="+libs[0], "FAKETIME="+by, "FAKETIME_DONT_FAKE_MONOTONIC=1")
+}
+
+func (k *KDC) start(env ...string) {
+	k.bed.t.Helper()
+	k.proc = k.bed.Start(Spec{Name: "kdc-" + k.Realm, Path: "krb5kdc", Args: []string{"-n", "-r", k.Realm}, Env: append(env, k.env...)})
 	k.bed.Eventually("the KDC of "+k.Realm+" listens", time.Minute, func() error {
 		c, err := net.DialTimeout("tcp", k.Addr, time.Second)
 		if err != nil {
@@ -132,6 +148,9 @@ func (k *KDC) Start() {
 
 // Stop kills the KDC.
 func (k *KDC) Stop() { k.proc.Kill() }
+
+// Pause lets the KDC take connections and answer nothing, until Stop.
+func (k *KDC) Pause() { k.proc.Signal(syscall.SIGSTOP) }
 
 // Admin runs kadmin.local with commands, a line each.
 func (k *KDC) Admin(commands string) string {
