@@ -252,7 +252,7 @@ func (p *peer) close() {
 // marks samples both processes.
 func (p *peer) marks() (own, theirs mark, err error) {
 	if _, err := io.WriteString(p.in, "\n"); err != nil {
-		return own, theirs, err
+		return own, theirs, fmt.Errorf("the other process ended: %w", err)
 	}
 	own = sample()
 	err = p.read(&theirs)
