@@ -15,6 +15,7 @@ func reportOf(t *task.Task) *ctlpb.TaskReport {
 		Id: ctl.PBExecution(r.ID), Watermark: r.Watermark,
 		BusyNs: int64(r.Busy), IdleNs: int64(r.Idle), BlockedNs: int64(r.Blocked),
 		InQueued: int32(r.InQueued), OutQueued: int32(r.OutQueued), InPool: r.InPool, OutPool: r.OutPool, AlignMark: r.AlignMark,
+		CreditIn: int32(r.CreditIn), CreditOut: int32(r.CreditOut), Starved: int32(r.Starved),
 	}
 	for _, o := range r.Operators {
 		p.Operators = append(p.Operators, &ctlpb.OperatorReport{Node: int32(o.Node), Counters: o.Counters})

@@ -123,6 +123,9 @@ func (f *figures) subtask(s *Snapshot, v *Vertex, t *Subtask) {
 	f.add("heddle.subtask.queue.out", "{segment}", "Segments emitted and not yet sent, for want of credit or of the connection", gauge, float64(t.OutQueued), labels...)
 	f.add("heddle.subtask.pool.in.utilization", "1", "Share in use of the segments that the input could have from other agents; at 1 its producers have no credit left", gauge, t.InPool, labels...)
 	f.add("heddle.subtask.pool.out.utilization", "1", "Share in use of the segments that the output could have; at 1 the subtask is held back", gauge, t.OutPool, labels...)
+	f.add("heddle.subtask.credit.in", "{segment}", "Segments that producers of other agents may yet send: the credit that the input has given", gauge, float64(t.CreditIn), labels...)
+	f.add("heddle.subtask.credit.out", "{segment}", "Segments that consumers of other agents would take now: the credit that the output has", gauge, float64(t.CreditOut), labels...)
+	f.add("heddle.subtask.channels.starved", "{channel}", "Channels to other agents in which segments wait for credit, since their consumer is slow", gauge, float64(t.Starved), labels...)
 	if t.Watermark != nil && *t.Watermark != maxTime {
 		f.add("heddle.subtask.watermark", "s", "Event time up to which input is complete, in seconds since the Unix epoch", gauge, float64(*t.Watermark)/1000, labels...)
 		f.add("heddle.subtask.watermark.lag", "s", "How far the watermark is behind the clock", gauge, float64(s.Time.UnixMilli()-*t.Watermark)/1000, labels...)

@@ -23,6 +23,7 @@ func TestFiguresPeopleExpect(t *testing.T) {
 		"heddle.subtask.records.in": counter, "heddle.subtask.records.out": counter, "heddle.subtask.io.in": counter, "heddle.subtask.io.out": counter, // numRecordsIn …, numBytesIn …
 		"heddle.subtask.time": counter, "heddle.subtask.utilization": gauge, // busyTimeMsPerSecond, idleTimeMsPerSecond, backPressuredTimeMsPerSecond
 		"heddle.subtask.queue.in": gauge, "heddle.subtask.queue.out": gauge, // inputQueueLength, outputQueueLength
+		"heddle.subtask.credit.in": gauge, "heddle.subtask.credit.out": gauge, "heddle.subtask.channels.starved": gauge,
 		"heddle.subtask.pool.in.utilization": gauge, "heddle.subtask.pool.out.utilization": gauge, // inPoolUsage, outPoolUsage
 		"heddle.agent.exchange.segments": gauge, "heddle.agent.exchange.segments.used": gauge, // AvailableMemorySegments
 		"heddle.agent.exchange.segments.floating": gauge, "heddle.agent.exchange.segments.reserved": gauge, // inputFloatingBuffersUsage, inputExclusiveBuffersUsage: credits

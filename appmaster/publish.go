@@ -210,6 +210,7 @@ func (m *master) subtaskView(id int, e sched.Execution) Subtask {
 	out.Busy, out.Blocked = shares(r.TaskReport)
 	out.InQueued, out.OutQueued = int(r.GetInQueued()), int(r.GetOutQueued())
 	out.InPool, out.OutPool = r.GetInPool(), r.GetOutPool()
+	out.CreditIn, out.CreditOut, out.Starved = int(r.GetCreditIn()), int(r.GetCreditOut()), int(r.GetStarved())
 	out.measure(v, &r)
 	return out
 }

@@ -151,6 +151,9 @@ type Subtask struct {
 	OutQueued  int       `json:"out_queued"` // segments emitted and not yet sent
 	InPool     float64   `json:"in_pool"`    // share in use of the segments its input could have from other agents
 	OutPool    float64   `json:"out_pool"`   // share in use of the segments its output could have
+	CreditIn   int       `json:"credit_in"`  // segments that producers of other agents may yet send
+	CreditOut  int       `json:"credit_out"` // segments that consumers of other agents would take now
+	Starved    int       `json:"starved"`    // channels to such consumers in which segments wait for credit
 
 	BytesIn  int64      `json:"bytes_in"` // through the exchange
 	BytesOut int64      `json:"bytes_out"`

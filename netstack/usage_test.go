@@ -21,6 +21,11 @@ func TestUsage(t *testing.T) {
 		if used, most := g.Usage(); used != 0 || local != (most == 0) {
 			t.Errorf("local=%v: an idle gate uses %d of %d segments", local, used, most)
 		}
+		if !local {
+			eventually(t, "there is credit", func() bool { credit, starved := p.Credit(); return credit > 0 && starved == 0 && g.Credit() == credit })
+		} else if credit, starved := p.Credit(); credit != 0 || starved != 0 || g.Credit() != 0 {
+			t.Errorf("there is credit within a process: %d, %d starved", credit, starved)
+		}
 		const n = 200
 		produced := make(chan error, 1)
 		go func() { produced <- produce(t.Context(), p, 1, n) }()
@@ -28,6 +33,7 @@ func TestUsage(t *testing.T) {
 		eventually(t, "the partition is full", func() bool { return full(p.Usage()) })
 		if !local {
 			eventually(t, "the gate is full", func() bool { return full(g.Usage()) })
+			eventually(t, "all credit is spent", func() bool { credit, starved := p.Credit(); return credit == 0 && starved == 1 && g.Credit() == 0 })
 		}
 		if err := consume(g, w, []int{0}, n); err != nil {
 			t.Fatal(err)

@@ -163,6 +163,9 @@ func (g netGate) Queued() int { return g.gate.Queued() }
 // Usage implements Gate.
 func (g netGate) Usage() (used, most int) { return g.gate.Usage() }
 
+// Credit implements creditor.
+func (g netGate) Credit() int { return g.gate.Credit() }
+
 // doneContext is a context that is cancelled when a channel is closed.
 type doneContext struct{ done <-chan struct{} }
 

@@ -21,6 +21,9 @@ type Report struct {
 	Hops      []HopReport        // of followed records
 	InPool    float64            // share in use of the segments its input could have from other processes; 0 without such input
 	OutPool   float64            // the same of its output
+	CreditIn  int                // segments that producers in other processes may yet send
+	CreditOut int                // segments that consumers in other processes would take now
+	Starved   int                // channels to such consumers in which segments wait for credit
 	AlignMark *int64             // of a source that waits for others: see flow.Aligned; nil: not known
 }
 
@@ -59,8 +62,12 @@ func (t *Task) Report() Report {
 	for _, o := range t.outs {
 		r.OutQueued += o.part.Queued()
 		out.add(o.part.Usage())
+		if p, ok := o.part.(debtor); ok {
+			credit, starved := p.Credit()
+			r.CreditOut, r.Starved = r.CreditOut+credit, r.Starved+starved
+		}
 	}
-	in := t.input(&r.InQueued)
+	in := t.input(&r)
 	r.InPool, r.OutPool = in.share(), out.share()
 	for _, in := range t.inputs {
 		for p := range in.hops {
@@ -72,13 +79,22 @@ func (t *Task) Report() Report {
 	return r
 }
 
-// input adds what is queued in the gates to queued, and returns the segments of all of them.
-func (t *Task) input(queued *int) (in pool) {
+// debtor is a Partition, and creditor a Gate, between processes: what is sent there takes credit.
+type (
+	debtor   interface{ Credit() (credit, starved int) }
+	creditor interface{ Credit() int }
+)
+
+// input adds what is queued in the gates, and their credit, to r, and returns the segments of all of them.
+func (t *Task) input(r *Report) (in pool) {
 	t.gatesMu.Lock()
 	defer t.gatesMu.Unlock()
 	for _, i := range t.inputs {
 		if i.gate != nil {
-			*queued += i.gate.Queued()
+			r.InQueued += i.gate.Queued()
+			if g, ok := i.gate.(creditor); ok {
+				r.CreditIn += g.Credit()
+			}
 			in.add(i.gate.Usage())
 		}
 	}

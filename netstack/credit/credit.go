@@ -141,5 +141,8 @@ func (l *Ledger) Floating() int { return l.floating }
 // InFlight is how many segments are on their way to the consumer or wait for it, at both ends.
 func (l *Ledger) InFlight() int { return l.granted + l.held + max(0, l.backlog-l.granted) }
 
+// Granted is how many segments the producer may yet send.
+func (l *Ledger) Granted() int { return l.granted }
+
 // Held is how many segments the consumer has not recycled.
 func (l *Ledger) Held() int { return l.held }

@@ -1,7 +1,8 @@
 // The job graph: layers from left to right, drawn by hand in SVG.
 
 import { s } from "./dom.js";
-import { percent, rate, short } from "./format.js";
+import { percent, rate, short, span } from "./format.js";
+import { hopsOf, mean, wait, whole } from "./hops.js";
 
 const W = 236, H = 112, GAPX = 92, GAPY = 26, PAD = 10;
 
@@ -84,25 +85,30 @@ function vertex(v, p, feeds) {
     s("rect", { class: "l-idle", x: p.x + 14 + widths[0] + widths[1], y: p.y + H - 22, width: Math.max(0, widths[2]), height: 7 }));
 }
 
-function edge(e, at, byID) {
+function edge(e, at, byID, by) {
   const a = at.get(e.from), b = at.get(e.to);
   const x1 = a.x + W, y1 = a.y + H / 2, x2 = b.x, y2 = b.y + H / 2, bend = Math.max(40, (x2 - x1) / 2);
   const from = byID.get(e.from);
   const weight = 1.5 + Math.min(4.5, Math.log10(1 + (from?.out_rate ?? 0)) * 0.75);
   const held = (from?.blocked ?? 0) > 0.5;
   const mx = x2 - GAPX / 2, my = (y1 + y2) / 2 + (y1 === y2 ? 0 : (y2 - y1) / 4);
-  return s("g", { class: `edge ${held ? "held" : ""}`, "data-key": `e${e.from}-${e.to}` },
+  const waits = wait(by), all = whole(by);
+  const said = [`${e.partitioning}, ${rate(from?.out_rate)}`, all > 0 ? `${span(1e9 * all)} on the way, ${span(1e9 * mean(by.get("credit")))} of it waiting for credit` : null,
+    waits ? "the consumer is slow" : null].filter(Boolean).join("; ");
+  return s("g", { class: `edge ${held || waits ? "held" : ""} ${waits ? "waits" : ""}`, "data-key": `e${e.from}-${e.to}`, role: "img", "aria-label": said }, s("title", {}, said),
     s("path", { d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2 - 7} ${y2}`, "stroke-width": weight.toFixed(1) }),
     s("path", { class: "tip", d: `M${x2 - 9} ${y2 - 5}l9 5l-9 5z` }),
     s("text", { x: mx, y: my - 8 }, e.partitioning),
-    s("text", { x: mx, y: my + 17, class: "dim" }, `${short(from?.out_rate ?? 0)}/s`));
+    s("text", { x: mx, y: my + 17, class: "dim" }, `${short(from?.out_rate ?? 0)}/s`),
+    waits ? s("text", { x: mx, y: my + 32, class: "wait" }, `credit ${span(1e9 * waits)}`) : null);
 }
 
 /** graph draws the job. */
-export function graph(vertices, edges) {
+export function graph(v) {
+  const { vertices, edges } = v;
   const { at, width, height } = layout(vertices, edges);
   const byID = new Map(vertices.map((v) => [v.id, v]));
   const feeds = new Set(edges.map((e) => e.from));
   return s("svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "The job graph" },
-    edges.map((e) => edge(e, at, byID)), vertices.map((v) => vertex(v, at.get(v.id), feeds.has(v.id))));
+    edges.map((e, i) => edge(e, at, byID, hopsOf(v, i))), vertices.map((v) => vertex(v, at.get(v.id), feeds.has(v.id))));
 }

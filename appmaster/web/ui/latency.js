@@ -3,6 +3,7 @@
 import { h } from "./dom.js";
 import { count, span } from "./format.js";
 import { fact, facts, table } from "./parts.js";
+import { hopsOf, mean, whole } from "./hops.js";
 import { option } from "./configuration.js";
 
 const PHASES = [
@@ -13,28 +14,13 @@ const PHASES = [
   ["receive_queue", "receive queue", "until the consumer takes it"],
 ];
 
-/** hopsOf joins the figures of an edge over the subtasks that read it: means by count, the worst of the percentiles. */
-function hopsOf(v, edge) {
-  const by = new Map();
-  for (const t of v.vertices.find((x) => x.id === v.edges[edge].to)?.subtasks ?? []) {
-    for (const hop of t.hops ?? []) {
-      if (hop.edge !== edge) continue;
-      const sum = by.get(hop.phase) ?? { count: 0, total: 0, p50: 0, p99: 0 };
-      by.set(hop.phase, { count: sum.count + hop.count, total: sum.total + hop.count * hop.mean, p50: Math.max(sum.p50, hop.p50), p99: Math.max(sum.p99, hop.p99) });
-    }
-  }
-  return by;
-}
-
 const hue = (i) => `hue${[0, 2, 1, 3, 4][i]}`; // waiting for credit in the colour of back-pressure
 
-const mean = (x) => (x?.count ? x.total / x.count : 0);
-
 function stack(by, most) {
-  const whole = PHASES.reduce((n, [id]) => n + mean(by.get(id)), 0);
+  const all = whole(by);
   const said = PHASES.map(([id, name]) => `${name} ${span(1e9 * mean(by.get(id)))}`).join(", ");
-  return h("div", { class: "stack", role: "img", "aria-label": said, title: said, style: `width:${(100 * whole / (most || 1)).toFixed(1)}%` },
-    PHASES.map(([id], i) => h("i", { class: hue(i), style: `width:${(100 * mean(by.get(id)) / (whole || 1)).toFixed(2)}%` })));
+  return h("div", { class: "stack", role: "img", "aria-label": said, title: said, style: `width:${(100 * all / (most || 1)).toFixed(1)}%` },
+    PHASES.map(([id], i) => h("i", { class: hue(i), style: `width:${(100 * mean(by.get(id)) / (all || 1)).toFixed(2)}%` })));
 }
 
 export function latency(v, state, arg, draw) {
@@ -49,14 +35,13 @@ export function latency(v, state, arg, draw) {
     return [h("section", { class: "panel" }, h("h2", {}, "Latency"),
       h("p", {}, v.edges.length ? "No record has been followed through the exchange yet. Records are followed once there is somewhere to send their traces: set " : "The job has no exchange. ", v.edges.length ? [h("code", {}, "trace.endpoint"), " or ", h("code", {}, "OTEL_EXPORTER_OTLP_ENDPOINT"), "."] : ""), link)];
   }
-  const whole = (e) => PHASES.reduce((n, [id]) => n + mean(e.by.get(id)), 0);
-  const most = Math.max(...edges.map(whole));
+  const most = Math.max(...edges.map((e) => whole(e.by)));
   return [
     h("p", { class: "legend" }, PHASES.map(([, text, why], i) => h("span", { class: "key", title: why }, h("i", { class: hue(i) }), text))),
     link,
     edges.map((e) => h("section", { class: "panel", "data-key": `e${e.i}` },
       h("h2", {}, h("a", { href: `#/vertex/${e.from}` }, name(e.from)), " → ", h("a", { href: `#/vertex/${e.to}` }, name(e.to)), h("small", { class: "dim" }, ` ${e.partitioning}`)), traces(e),
-      facts(fact("On average", span(1e9 * whole(e))), fact("Followed", count(Math.max(...[...e.by.values()].map((x) => x.count))))),
+      facts(fact("On average", span(1e9 * whole(e.by))), fact("Followed", count(Math.max(...[...e.by.values()].map((x) => x.count))))),
       stack(e.by, most),
       table("Phases", [
         { head: "Phase", cell: ([, text, why]) => [text, h("br"), h("small", { class: "dim" }, why)] },

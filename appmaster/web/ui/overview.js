@@ -54,7 +54,7 @@ export function overview(v, state) {
     v.waiting && h("section", { class: "waiting" }, h("strong", {}, "Waiting for "), v.waiting),
     cause(v),
     summary(v),
-    h("section", { class: "panel" }, h("h2", {}, "Job graph"), h("div", { class: "scroll graphbox", tabindex: 0, "aria-label": "The job graph, scrolls" }, graph(v.vertices, v.edges)), legend()),
+    h("section", { class: "panel" }, h("h2", {}, "Job graph"), h("div", { class: "scroll graphbox", tabindex: 0, "aria-label": "The job graph, scrolls" }, graph(v)), legend()),
     h("section", { class: "panel" }, table("Vertices", columns, v.vertices, { id: "vertices", title: true, sort: state.sort.vertices, key: (x) => `v${x.id}` })),
     v.warnings?.length && h("section", { class: "panel" }, table("Warnings", [
       { head: "Time", cell: (w) => clock(w.time) }, { head: "What happened", cell: (w) => w.message },

@@ -45,8 +45,9 @@ export function vertex(v, state, arg) {
       { id: "l", head: "Busy, blocked", sort: (t) => t.busy + t.blocked, cell: (t) => [load(t.busy, t.blocked), h("span", { class: "nums dim" }, `${percent(t.busy)}, ${percent(t.blocked)}`)] },
       { id: "n", head: `Records ${has}`, num: true, sort: amount, cell: (t) => [bar(amount(t) / most, "share of the most loaded subtask"), " ", count(amount(t))] },
       { id: "r", head: "a second", num: true, sort: (t) => now(`t${x.id}.${t.index}.${has}`), cell: (t) => [spark(course(`t${x.id}.${t.index}.${has}`), "records a second", { width: 70 }), " ", rate(now(`t${x.id}.${t.index}.${has}`))] },
-      { id: "qi", head: "Queued in, pool", num: true, sort: (t) => t.in_queued, cell: (t) => [count(t.in_queued), h("span", { class: "dim" }, ` ${percent(t.in_pool)}`)] },
-      { id: "qo", head: "out, pool", num: true, sort: (t) => t.out_queued, cell: (t) => [count(t.out_queued), h("span", { class: "dim" }, ` ${percent(t.out_pool)}`)] },
+      { id: "qi", head: "Queued in, pool", num: true, sort: (t) => t.in_queued, cell: (t) => h("span", { title: `${count(t.credit_in ?? 0)} segments of credit that producers of other agents may use` }, count(t.in_queued), h("span", { class: "dim" }, ` ${percent(t.in_pool)}`)) },
+      { id: "qo", head: "out, pool", num: true, sort: (t) => t.out_queued, cell: (t) => h("span", { title: `${count(t.credit_out ?? 0)} segments of credit from consumers of other agents` }, count(t.out_queued), h("span", { class: "dim" }, ` ${percent(t.out_pool)}`)) },
+      { id: "c", head: "Credit, starved", num: true, sort: (t) => t.starved ?? 0, cell: (t) => h("span", { title: "segments that consumers of other agents would take now; channels to them that wait for credit" }, count(t.credit_out ?? 0), t.starved ? h("span", { class: "bad starved" }, ` ${count(t.starved)}`) : h("span", { class: "dim" }, " 0")) },
       { id: "w", head: "Event time behind", num: true, sort: (t) => -(t.watermark ?? 0), cell: (t) => lag(t.watermark, at) },
     ], tasks, { id: "subtasks", title: true, sort: state.sort.subtasks, key: (t) => `t${t.index}` })),
   ];

@@ -2204,6 +2204,9 @@ type TaskReport struct {
 	OutQueued     int32                  `protobuf:"varint,9,opt,name=out_queued,json=outQueued,proto3" json:"out_queued,omitempty"`        // segments emitted and not yet sent
 	InPool        float64                `protobuf:"fixed64,10,opt,name=in_pool,json=inPool,proto3" json:"in_pool,omitempty"`               // share in use of the segments that the input could have, from 0 to 1
 	OutPool       float64                `protobuf:"fixed64,11,opt,name=out_pool,json=outPool,proto3" json:"out_pool,omitempty"`            // of those that the output could have
+	CreditIn      int32                  `protobuf:"varint,12,opt,name=credit_in,json=creditIn,proto3" json:"credit_in,omitempty"`          // segments that producers of other agents may yet send
+	CreditOut     int32                  `protobuf:"varint,13,opt,name=credit_out,json=creditOut,proto3" json:"credit_out,omitempty"`       // segments that consumers of other agents would take now
+	Starved       int32                  `protobuf:"varint,14,opt,name=starved,proto3" json:"starved,omitempty"`                            // channels to such consumers in which segments wait for credit
 	Hops          []*HopReport           `protobuf:"bytes,20,rep,name=hops,proto3" json:"hops,omitempty"`                                   // of records that were followed
 	AlignMark     *int64                 `protobuf:"varint,21,opt,name=align_mark,json=alignMark,proto3,oneof" json:"align_mark,omitempty"` // of a source that waits for others: where its slowest split is; max int64: nobody need wait for it
 	unknownFields protoimpl.UnknownFields
@@ -2313,6 +2316,27 @@ func (x *TaskReport) GetInPool() float64 {
 func (x *TaskReport) GetOutPool() float64 {
 	if x != nil {
 		return x.OutPool
+	}
+	return 0
+}
+
+func (x *TaskReport) GetCreditIn() int32 {
+	if x != nil {
+		return x.CreditIn
+	}
+	return 0
+}
+
+func (x *TaskReport) GetCreditOut() int32 {
+	if x != nil {
+		return x.CreditOut
+	}
+	return 0
+}
+
+func (x *TaskReport) GetStarved() int32 {
+	if x != nil {
+		return x.Starved
 	}
 	return 0
 }
@@ -2979,7 +3003,7 @@ const file_ctl_proto_rawDesc = "" +
 	"\x06tokens\x18( \x01(\x04R\x06tokens\x12)\n" +
 	"\x10certificate_ends\x18) \x01(\x03R\x0fcertificateEnds\" \n" +
 	"\fHeartbeatAck\x12\x10\n" +
-	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xdd\x03\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\"\xb3\x04\n" +
 	"\n" +
 	"TaskReport\x12'\n" +
 	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12\x1c\n" +
@@ -2995,7 +3019,11 @@ const file_ctl_proto_rawDesc = "" +
 	"out_queued\x18\t \x01(\x05R\toutQueued\x12\x17\n" +
 	"\ain_pool\x18\n" +
 	" \x01(\x01R\x06inPool\x12\x19\n" +
-	"\bout_pool\x18\v \x01(\x01R\aoutPool\x12)\n" +
+	"\bout_pool\x18\v \x01(\x01R\aoutPool\x12\x1b\n" +
+	"\tcredit_in\x18\f \x01(\x05R\bcreditIn\x12\x1d\n" +
+	"\n" +
+	"credit_out\x18\r \x01(\x05R\tcreditOut\x12\x18\n" +
+	"\astarved\x18\x0e \x01(\x05R\astarved\x12)\n" +
 	"\x04hops\x18\x14 \x03(\v2\x15.heddle.ctl.HopReportR\x04hops\x12\"\n" +
 	"\n" +
 	"align_mark\x18\x15 \x01(\x03H\x00R\talignMark\x88\x01\x01B\r\n" +
