@@ -30,7 +30,7 @@ var cases = []struct{ id, failure, tests string }{
 	{"X-14", "the wrong end is blamed", "TestBlame TestProducerFailureCarriesCause TestLostConnectionReachesEveryChannel TestStackClose"},
 	{"X-16", "not yet there, gone and dead producers look alike", "TestConsumerFirst TestPartitionNotFoundInTime TestPartitionNotFoundAndGone TestBlame"},
 	{"X-17", "a hot key takes all segments, and barriers wait behind it", "TestHotSubpartition TestSubpartitionCap TestSlowChannel TestBarrierPassesAHotKey"},
-	{"X-18", "handshakes time out under load", "TestHandshakesOnOneCPU"},
+	{"X-18", "handshakes time out under load", "TestHandshakesOnOneCPU TestHandshakesWaitTheirTurn"},
 	{"X-19", "a taken port is not seen, a range not walked", "TestListen TestIPv6AndRanges"},
 	{"X-21", "events before a consumer is there are lost, what is queued at the close is dropped", "TestEventBeforeConsumer TestCloseFlushes"},
 }

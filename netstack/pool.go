@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -164,6 +165,9 @@ func (s *Stack) dialOnce(ctx context.Context, key connKey) (*conn, error) {
 	}
 	if err != nil {
 		raw.Close()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = fmt.Errorf("%w during the handshake", errPeerClosed)
+		}
 		return nil, err
 	}
 	nc.SetDeadline(time.Time{})

@@ -2,7 +2,9 @@ package netstack
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net"
 	"runtime"
 	"sync"
 	"testing"
@@ -174,6 +176,33 @@ func TestHandshakesOnOneCPU(t *testing.T) {
 	}
 	g, _ := open(t, b, "p", a.Addr(), subs...)
 	eventually(t, "all connected", func() bool { st := a.Stats(); return st.Channels == n && st.Connections == n })
+	if _, _, err := g.Next(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHandshakesWaitTheirTurn has as many peers as may be proving themselves; the next one, which tries but once, waits for a place.
+func TestHandshakesWaitTheirTurn(t *testing.T) {
+	a := start(t, nil)
+	for range maxGreeters {
+		a.greeters <- struct{}{}
+	}
+	dialed := make(chan struct{})
+	b := start(t, func(c *Config) {
+		c.ConnectRetries, c.HandshakeTimeout = -1, time.Minute
+		c.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+			close(dialed)
+			return nc, err
+		}
+	})
+	mustPartition(t, a, "p", 1)
+	g, _ := open(t, b, "p", a.Addr(), 0)
+	<-dialed
+	for range maxGreeters {
+		<-a.greeters
+	}
+	eventually(t, "connected", func() bool { return a.Stats().Channels == 1 })
 	if _, _, err := g.Next(); err != nil {
 		t.Error(err)
 	}

@@ -208,7 +208,7 @@ func (s *Stack) Stats() Stats {
 	return st
 }
 
-// maxGreeters is how many peers may be proving themselves at once; more are turned away.
+// maxGreeters is how many peers may be proving themselves at once; more wait, most of them in the listener's backlog.
 const maxGreeters = 256
 
 // accept takes connections until the listener is closed.
@@ -231,10 +231,9 @@ func (s *Stack) accept(ctx context.Context) {
 		}
 		select {
 		case s.greeters <- struct{}{}:
-		default:
-			s.cfg.Logger.Warn("exchange connection turned away: too many handshakes", "peer", nc.RemoteAddr().String())
+		case <-ctx.Done():
 			nc.Close()
-			continue
+			return
 		}
 		if !s.launch(func(ctx context.Context) { s.serveAccepted(ctx, nc) }) {
 			nc.Close()
