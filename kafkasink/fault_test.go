@@ -159,3 +159,26 @@ func TestLinger(t *testing.T) {
 		t.Errorf("1,000 records were sent in %d batches", n)
 	}
 }
+
+// TestFailsWithoutAWrite: a delivery that failed for good is told although nobody writes any more.
+func TestFailsWithoutAWrite(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "out"))
+	c.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return refuse(req, kerr.TopicAuthorizationFailed), nil, true
+	})
+	w, err := Topic("out").NewMessageWriter(t.Context(), newRuntime(c.ListenAddrs()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Write(&flow.Messages{Buf: []byte("x"), Values: []flow.Span{{Len: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); err == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		err = w.(flow.Failing).Failed()
+	}
+	if err == nil || !strings.Contains(err.Error(), "cannot write to out-0") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -252,6 +252,12 @@ type encodingWriter[T any] struct {
 	m Messages // owned by the task's goroutine
 }
 
+// failing is the MessageWriter, if it is Failing.
+func (w *encodingWriter[T]) failing() Failing {
+	f, _ := w.MessageWriter.(Failing)
+	return f
+}
+
 // Write implements SinkWriter.
 func (w *encodingWriter[T]) Write(b Batch[T]) error {
 	w.m.Reset()

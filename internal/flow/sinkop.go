@@ -21,6 +21,7 @@ type sinkOp[T any] struct {
 	w   SinkWriter[T]
 	ctx context.Context // of the task, from Open: bounds Flush
 
+	failing   Failing  // the writer, or what is below it; nil: it is not
 	delivered *Counter // the last mark before which all is delivered; nil: there was none
 }
 
@@ -36,6 +37,34 @@ func (o *sinkOp[T]) Open(ctx context.Context) (err error) {
 		return o.failed("open", err)
 	}
 	o.w, o.ctx = w, ctx
+	if o.failing = failingOf(w); o.failing != nil {
+		o.rt.SetTimer(o.rt.Now() + lookForFailures)
+	}
+	return nil
+}
+
+// lookForFailures is how often, in milliseconds, a writer is asked whether a delivery has failed.
+const lookForFailures = 1000
+
+func failingOf(w any) Failing {
+	if inner, ok := w.(interface{ failing() Failing }); ok {
+		return inner.failing()
+	}
+	f, _ := w.(Failing)
+	return f
+}
+
+// Timer implements Operator.
+func (o *sinkOp[T]) Timer(now int64) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = callError(o.node, "ask", p)
+		}
+	}()
+	if err := o.failing.Failed(); err != nil {
+		return o.failed("write to", err)
+	}
+	o.rt.SetTimer(now + lookForFailures)
 	return nil
 }
 

@@ -79,3 +79,27 @@ func TestSourceDoesNotClaimOthersErrors(t *testing.T) {
 		t.Errorf("got %v, want the sink's error as it was", err)
 	}
 }
+
+// later is a sink whose delivery fails in the background.
+type later struct {
+	panicky
+	err error
+}
+
+func (s *later) NewWriter(context.Context, Runtime) (SinkWriter[event], error) { return s, nil }
+func (s *later) Failed() error                                                 { return s.err }
+
+// A delivery that fails when nothing more is written is told all the same, as the sink's error.
+func TestSinkFailsLater(t *testing.T) {
+	rt, sink := newTestRuntime(), &later{}
+	op := start(t, NewSink[event](sink), rt).Op
+	for range 3 {
+		if err := op.Timer(rt.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sink.err = errors.New("denied")
+	if own, ok := errors.AsType[*OperatorError](op.Timer(rt.Now())); !ok || own.Operator != rt.Node().Title() || !errors.Is(own, sink.err) {
+		t.Errorf("got %v", own)
+	}
+}

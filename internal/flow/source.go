@@ -160,6 +160,12 @@ type SinkWriter[T any] interface {
 	Close() error
 }
 
+// Failing is a SinkWriter or MessageWriter that delivers in the background. It is asked now and then whether a delivery has failed, which would otherwise be
+// told by the next Write, and there may be none for long.
+type Failing interface {
+	Failed() error
+}
+
 // Finisher is a SinkWriter or MessageWriter that does something once all input was written and flushed, such as
 // giving a file its name. It is not called in a task that fails or is cancelled.
 type Finisher interface {

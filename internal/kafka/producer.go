@@ -372,6 +372,13 @@ func (p *Producer) fail(err error) {
 	notify(p.moved)
 }
 
+// Failed tells why writing can't go on, without waiting for a Write that would; nil: it can.
+func (p *Producer) Failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
 // Close gives up what is not delivered (call Flush before) and waits for every goroutine.
 func (p *Producer) Close() {
 	p.closing.Store(true)
