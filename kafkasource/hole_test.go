@@ -52,3 +52,15 @@ func TestStopInAHole(t *testing.T) {
 		t.Errorf("at %d, ended: %v, ends: %d", s.pos, s.ended, len(r.finished))
 	}
 }
+
+// TestHeldWithoutGaps: what was fetched behind something that there was no room to hold is fetched again with it (M-03).
+func TestHeldWithoutGaps(t *testing.T) {
+	s := &split{target: kafka.NewTarget(kafka.TP{Topic: "a"}, 0, noStop), id: "a-0", paused: true}
+	r := &reader{maxHeld: 100}
+	for i, size := range []int{60, 60, 20} {
+		r.hold(s, work{batches: make([]byte, size), next: int64(i + 1)}, false)
+	}
+	if len(s.held) != 1 || s.next != 1 || r.heldBytes != 60 {
+		t.Errorf("held are %d, up to %d, of %d bytes: want the first alone", len(s.held), s.next, r.heldBytes)
+	}
+}
