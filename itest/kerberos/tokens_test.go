@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -151,5 +152,71 @@ func (x *cluster) checkLines(t *testing.T, dir string, want int) {
 	}
 	if lines != want {
 		t.Errorf("HDFS has %d records of %d in %s", lines, want, dir)
+	}
+}
+
+// TestSecondAttempt kills an ApplicationMaster when the tokens of its submission have ended for good: the next one logs in by the keytab before it trusts them, and the
+// job goes on.
+func TestSecondAttempt(t *testing.T) {
+	testbed.Group(t, "kerberos-long")
+	x := startCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{HDFS: shortLives})
+	x.folders(t)
+	exe := testbed.BuildProgram(t, x.bed, "./cmd/heddle", "heddle")
+	job := x.bed.File("attempt.yaml", `name: attempt
+source: { generator: { count: 1000000, rate: 10, record: { n: n } } }
+sink: { file: { path: "hdfs:///user/alice/attempt", format: json, overwrite: true } }
+`)
+	alice := x.ticketOf("alice")
+	out, err := x.heddle(t, exe, alice, "run", job, "--target", "yarn", "--agents", "1", "--detach", "--quiet", "--kerberos.keytab", x.kdc.KeytabOf("alice"))
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, x.logs())
+	}
+	submitted := time.Now()
+	app := strings.TrimSpace(out[strings.LastIndex(out, "application_"):])
+	status := func() (s struct{ Snapshot *appmaster.Snapshot }, err error) {
+		out, err := x.heddle(t, exe, alice, "status", app, "--json")
+		if err == nil {
+			err = json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &s)
+		}
+		if err == nil && (s.Snapshot == nil || s.Snapshot.State != "running") {
+			err = errors.New("it does not run")
+		}
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		return s, err
+	}
+	x.bed.Eventually("the job runs", 4*time.Minute, func() error { _, err := status(); return err })
+	x.bed.Eventually("the submission's tokens have ended for good", 4*time.Minute, func() error {
+		if left := time.Until(submitted.Add(65 * time.Second)); left > 0 {
+			return fmt.Errorf("they have %v to go", left)
+		}
+		return nil
+	})
+	for _, pid := range x.h.Containers() {
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err == nil && strings.Contains(string(environ), "HEDDLE_ROLE=appmaster") {
+			testbed.Kill9(t, pid)
+		}
+	}
+	x.bed.Eventually("the job runs in the second attempt", 4*time.Minute, func() error {
+		s, err := status()
+		if err == nil && s.Snapshot.MasterAttempt != 1 {
+			err = fmt.Errorf("attempt %d", s.Snapshot.MasterAttempt)
+		}
+		return err
+	})
+	x.bed.Eventually("the tokens of the first attempt are cancelled", time.Minute, func() error {
+		if !strings.Contains(x.logs(), "cancelled tokens") {
+			return errors.New("the log does not say so")
+		}
+		return nil
+	})
+	h, err := x.held(t, exe, alice, app)
+	if err != nil || !slices.ContainsFunc(h.Held, func(h appmaster.Token) bool { return h.Source == "keytab" && h.Until.After(time.Now()) }) {
+		t.Errorf("it holds %+v, %v", h.Held, err)
+	}
+	if out, err := x.heddle(t, exe, alice, "cancel", app); err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, x.logs())
 	}
 }
