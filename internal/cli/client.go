@@ -136,9 +136,20 @@ func (c *client) fetch(ctx context.Context, method, path string, payload []byte)
 		return nil, fmt.Errorf("cannot read the answer of the ApplicationMaster: %w", err)
 	}
 	if resp.StatusCode >= 300 {
-		return nil, &answerError{resp.StatusCode, fmt.Sprintf("the ApplicationMaster answers %s %s: %s: %.200s", method, path, resp.Status, printable(strings.TrimSpace(string(body))))}
+		return nil, &answerError{resp.StatusCode, fmt.Sprintf("the ApplicationMaster answers %s %s: %s: %.200s", method, path, resp.Status, said(body))}
 	}
 	return body, nil
+}
+
+// said is the message of an answer that says no, without the JSON around it.
+func said(body []byte) string {
+	var m struct {
+		Error string `json:"error"`
+	}
+	if err := json.Unmarshal(body, &m); err == nil && m.Error != "" {
+		return printable(m.Error)
+	}
+	return printable(strings.TrimSpace(string(body)))
 }
 
 // answerError is an answer that says no.

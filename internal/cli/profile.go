@@ -99,7 +99,7 @@ func (s *session) takeProfile(ctx context.Context, ask asker, app string, f prof
 		q.Set("for", d.String())
 	}
 	var p appmaster.ProcessProfile
-	if err := ask(ctx, func(ctx context.Context, c *client) error { return c.actFor(ctx, "/api/profiles?"+q.Encode(), &p) }); err != nil {
+	if err := s.askProfile(ctx, ask, "/api/profiles?"+q.Encode(), f.process(), &p); err != nil {
 		return err
 	}
 	if d > 0 && s.out.tty {
@@ -138,6 +138,35 @@ func (s *session) takeProfile(ctx context.Context, ask asker, app string, f prof
 		return err
 	}
 	return s.writeProfile(f.out, app, p, data)
+}
+
+// agentPatience is how long a profile's agent is waited for, of an application that still starts its agents.
+const agentPatience = time.Minute
+
+// askProfile has a profile taken. While the job waits for its agents, it waits for the one that is asked about, and says so.
+func (s *session) askProfile(ctx context.Context, ask asker, path, of string, p *appmaster.ProcessProfile) error {
+	for begun, told := time.Now(), false; ; {
+		err := ask(ctx, func(ctx context.Context, c *client) error { return c.actFor(ctx, path, p) })
+		a, ok := errors.AsType[*answerError](err)
+		if !ok || a.code != http.StatusNotFound || time.Since(begun) > agentPatience {
+			return err
+		}
+		var snap *appmaster.Snapshot
+		if e := ask(ctx, func(ctx context.Context, c *client) (e error) { snap, e = c.snapshot(ctx); return e }); e != nil || snap.State != "created" && snap.State != "waiting" {
+			return err
+		}
+		if !told {
+			told = true
+			fmt.Fprintf(s.env.Stderr, "waiting for %s, for up to %s: the application is starting its agents\n", of, agentPatience)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.env.Signals:
+			return &exitError{exitCancelled, errors.New("interrupted"), nil}
+		case <-time.After(profilePoll):
+		}
+	}
 }
 
 // writeProfile writes a profile where it was wanted.

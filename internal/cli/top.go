@@ -133,11 +133,19 @@ func (s *session) top(ctx context.Context, app string, look func(context.Context
 // topSplits is how many splits are shown: those that are furthest behind.
 const topSplits = 8
 
+// agentCount is so many agents in words.
+func agentCount(n int) string {
+	if n == 1 {
+		return "1 agent"
+	}
+	return fmt.Sprintf("%d agents", n)
+}
+
 // topLines are the lines that show a snapshot.
 func topLines(out *terminal, snap *appmaster.Snapshot) []string {
 	state := []string{
 		out.paint(bold, printable(snap.Job)), snap.App, out.paint(stateColour(snap.State), snap.State) + " for " + snap.Time.Sub(snap.Since).Round(time.Second).String(),
-		fmt.Sprintf("slots %d of %d used", snap.Slots.Total-snap.Slots.Free, snap.Slots.Total), fmt.Sprintf("%d agents", len(snap.Agents)),
+		fmt.Sprintf("slots %d of %d used", snap.Slots.Total-snap.Slots.Free, snap.Slots.Total), agentCount(len(snap.Agents)),
 	}
 	lines := fill(state, "   ", out.width-1)
 	if snap.Waiting != "" {

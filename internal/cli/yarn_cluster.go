@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -171,6 +172,9 @@ func hdfsError(err error) error {
 	return precondition(err)
 }
 
+// applicationID finds the application in what YARN says.
+var applicationID = regexp.MustCompile(`application_[0-9]+_[0-9]+`)
+
 // yarnError gives an error of the ResourceManager its exit code.
 func yarnError(err error) error {
 	if err == nil {
@@ -184,6 +188,9 @@ func yarnError(err error) error {
 	}
 	if _, ok := errors.AsType[*yarnclient.UnreachableError](err); ok {
 		return unreachable(err, "check yarn.resourcemanager.hostname or .webapp.address of Hadoop's configuration, and that the ResourceManager runs")
+	}
+	if id := applicationID.FindString(err.Error()); id != "" && yarnclient.IsUnknown(err) {
+		return precondition(fmt.Errorf("YARN does not know %s: it was submitted elsewhere, or long ago", id), "heddle list --all --target yarn; of one that was forgotten: heddle history")
 	}
 	if yarnclient.IsDenied(err) {
 		return precondition(err, "the ResourceManager does not let this user do that")
