@@ -249,7 +249,16 @@ func TestRenewal(t *testing.T) {
 	if _, err := service(t, cached); err != nil {
 		t.Fatal(err)
 	}
+	renewable := filepath.Join(b.Dir("c"), "renewable")
+	k.Kinit(renewable, kt, "alice", "-r", "1h")
+	renewed, err := krb.Open(krb.Config{Env: env(k.Env()...), Cache: renewable})
+	if err != nil {
+		t.Fatal(err)
+	}
 	b.Eventually("a ticket by keytab after the first one's end", time.Minute, func() error {
+		if tkt, err := service(t, renewed); err != nil || !tkt.End.After(time.Now()) {
+			t.Fatalf("a cache that can be renewed: %v", err)
+		}
 		if time.Now().Before(first.End) {
 			return context.DeadlineExceeded
 		}
@@ -259,6 +268,9 @@ func TestRenewal(t *testing.T) {
 		}
 		return err
 	})
+	if tkt, err := service(t, renewed); err != nil || !tkt.End.After(first.End) {
+		t.Errorf("a cache that can be renewed: %v", err)
+	}
 	if _, err := service(t, cached); err == nil || !strings.Contains(err.Error(), "run kinit") {
 		t.Errorf("an expired cache: %v", err)
 	}

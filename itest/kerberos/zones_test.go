@@ -2,15 +2,19 @@ package kerberos
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/internal/hadoop/identity"
 	"github.com/heddle-stream/heddle/itest/testbed"
 )
 
@@ -18,7 +22,7 @@ import (
 // output are in one, by containers that have nothing but tokens.
 func TestZones(t *testing.T) {
 	testbed.Group(t, "kerberos-long")
-	x := startCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{DataTransfer: "privacy", KeyServer: true})
+	x := startCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{DataTransfer: "privacy", KeyServer: true, HttpFS: true})
 	x.folders(t)
 	f := x.open(t, "alice")
 	for _, dir := range []string{"zone", "shut"} {
@@ -33,6 +37,7 @@ func TestZones(t *testing.T) {
 	t.Run("files", x.testZoneFiles)
 	t.Run("shut", x.testShutZone)
 	t.Run("job", x.testZoneJob)
+	t.Run("http", x.testOverHTTP)
 	t.Run("no key server", func(t *testing.T) {
 		x.h.Kill(testbed.KeyServer)
 		_, err := x.open(t, "alice").ReadFile("/user/alice/zone/ours", 1<<30)
@@ -132,4 +137,100 @@ func (x *cluster) testZoneJob(t *testing.T) {
 		t.Fatalf("%v\n%s\n%s", err, out, x.logs())
 	}
 	x.checkCounts(t, "/user/alice/zone/out2", out)
+}
+
+// testOverHTTP speaks WebHDFS with the NameNode, and HttpFS, with files within a zone and out of it, and runs jobs by either, whose containers have nothing but
+// tokens.
+func (x *cluster) testOverHTTP(t *testing.T) {
+	x.upload(t, "/user/alice/words.txt", strings.Repeat("to be or not to be\n", 5000))
+	exe := testbed.BuildProgram(t, x.bed, "./cmd/heddle", "heddle")
+	cache := "KRB5CCNAME=FILE:" + filepath.Join(x.bed.Dir("http"), "cc")
+	x.kdc.Kinit(strings.TrimPrefix(cache, "KRB5CCNAME="), x.kdc.KeytabOf("alice"), "alice")
+	for name, uri := range map[string]string{"webhdfs": identity.NameNodesWeb, "httpfs": x.h.HttpFS} {
+		t.Run(name, func(t *testing.T) {
+			for _, dir := range []string{"/user/alice/plain-" + name, "/user/alice/zone/" + name} {
+				t.Run(filepath.Base(filepath.Dir(dir)), func(t *testing.T) { x.filesOverHTTP(t, uri, dir) })
+			}
+			job := x.bed.File("http/"+name+".yaml", fmt.Sprintf(wordCount, "out-"+name))
+			out, err := x.heddle(t, exe, []string{cache}, "run", job, "--target", "yarn", "--agents", "1", "--hdfs.http-uri", uri)
+			if err != nil {
+				t.Fatalf("%v\n%s\n%s", err, out, x.logs())
+			}
+			x.checkCounts(t, "/user/alice/out-"+name, out)
+		})
+	}
+}
+
+// filesOverHTTP writes, looks at and reads files.
+func (x *cluster) filesOverHTTP(t *testing.T, uri, dir string) {
+	c, err := hconf.Load(hconf.Options{Dir: x.h.ConfDir, Also: map[string]string{identity.KeyWebURI: uri}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := identity.Open(identity.Config{Conf: c, Env: env(x.kdc.Env()...), Keytab: x.kdc.KeytabOf("alice")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	how, err := id.HDFS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	how.NameNodes = []string{x.h.NameNode}
+	f, err := hdfs.Open(how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	content := bytes.Repeat([]byte("0123456789abcdef\n"), 1_200_000) // more than a request carries
+	name := dir + "/a b+c%d?e"
+	info, err := f.Upload(t.Context(), name, 0o600, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }, nil)
+	if err != nil || info.Size != int64(len(content)) || info.Owner != "alice" || info.Mode != 0o600 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	for who, g := range map[string]*hdfs.FS{"over HTTP": f, "by RPC": x.open(t, "alice")} {
+		if got, err := g.ReadFile(name, 1<<30); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("read %d bytes of %d %s: %v", len(got), len(content), who, err)
+		}
+	}
+	w, err := f.Create(dir+"/.tmp", 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for _, text := range []string{"one ", "two"} {
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(t.Context(), name, false); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file is put in the place of another: %v", err)
+	}
+	if err := f.Rename(t.Context(), dir+"/.tmp", name, true); err != nil {
+		t.Error(err)
+	}
+	if got, err := f.ReadFile(name, 100); err != nil || string(got) != "one two" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if p, err := f.Place(t.Context(), dir+"/x/y"); err != nil || p.Dir != dir || p.Encrypted != strings.Contains(dir, "/zone/") || p.Takes(1, 1) != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+	found, err := f.Glob(dir + "/*")
+	if err != nil || len(found) != 1 || found[0].Path != name {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	if err := errors.Join(f.CheckAccess(t.Context(), name, hdfs.AccessRead), f.Chmod(dir, 0o750), f.RemoveAll(name), f.RemoveAll(name)); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was removed: %v", err)
+	}
+	if _, err := f.List("/user/bob"); hdfs.TroubleOf(err) != hdfs.Denied {
+		t.Errorf("bob's folder: %v", err)
+	}
 }

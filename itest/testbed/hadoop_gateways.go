@@ -26,8 +26,12 @@ func (h *Hadoop) gateways(t testing.TB, opt HadoopOptions, core, hdfs properties
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	jars := func(name, version string) string {
-		lib, err := Jars(ctx, name, Artifact("org.apache.hadoop:hadoop-"+name+":"+version))
+	jars := func(version string, names ...string) string {
+		var as []Artifact
+		for _, n := range names {
+			as = append(as, Artifact("org.apache.hadoop:hadoop-"+n+":"+version))
+		}
+		lib, err := Jars(ctx, names[0], as...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,12 +48,12 @@ func (h *Hadoop) gateways(t testing.TB, opt HadoopOptions, core, hdfs properties
 	own := maps.Clone(core)
 	delete(own, "hadoop.http.filter.initializers")
 	if opt.KeyServer {
-		h.keyServer(own, opt, jars("kms", HadoopVersion))
+		h.keyServer(own, opt, jars(HadoopVersion, "kms"))
 	}
 	if opt.HttpFS {
 		h.gatewayAt[HttpFS] = at()
 		h.HttpFS = "http://" + h.gatewayAt[HttpFS] + "/webhdfs/v1"
-		h.httpFS(own, hdfs, jars("hdfs-httpfs", httpFSVersion))
+		h.httpFS(own, hdfs, jars(httpFSVersion, "hdfs-httpfs", "hdfs-client"))
 	}
 }
 
@@ -81,7 +85,7 @@ func (h *Hadoop) httpFS(core, hdfs properties, lib string) {
 	if h.kdc != nil {
 		const a, f = "hadoop.http.authentication.", "httpfs.hadoop.authentication."
 		principal, keytab := "HTTP/localhost@"+h.kdc.Realm, core[a+"kerberos.keytab"]
-		maps.Copy(site, properties{a + "type": "kerberos", a + "kerberos.principal": principal, a + "kerberos.keytab": keytab, a + "kerberos.name.rules": core["hadoop.security.auth_to_local"],
+		maps.Copy(site, properties{a + "type": "kerberos", a + "kerberos.principal": "*", a + "kerberos.keytab": keytab, a + "kerberos.name.rules": core["hadoop.security.auth_to_local"],
 			a + "signature.secret.file": core[a+"signature.secret.file"], f + "type": "kerberos", f + "kerberos.principal": principal, f + "kerberos.keytab": keytab})
 	}
 	dir := filepath.Dir(h.bed.File("hadoop/conf-httpfs/httpfs-site.xml", site.xml()))

@@ -347,7 +347,7 @@ func hdfsTrouble(prefix, text, user string, err error) Verdict {
 		return fail("quota-full", fix, "%s", text)
 	case hdfs.NoSpace:
 		return fail("datanodes", fix, "%s", text)
-	case hdfs.Encoded:
+	case hdfs.Encoded, hdfs.Sealed:
 		return fail(prefix+"-encoded", fix, "%s", text)
 	case hdfs.NotFound:
 		return fail(prefix+"-missing", fix, "%s", text)
