@@ -8,7 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
 	"github.com/heddle-stream/heddle/internal/hadoop/ssl"
+	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
 
 // Mode is how the ResourceManager is spoken to.
@@ -87,6 +89,14 @@ func (a *Access) Close() {
 
 // Web returns the client of the web services, for what they alone have: the state of each ResourceManager, and the logs of containers. It is nil by RPC alone.
 func (a *Access) Web() *Client { return a.rest }
+
+// ClientToken is RPC.ClientToken. It is by RPC only: without it there is none.
+func (a *Access) ClientToken(ctx context.Context, id yarnid.Application) (*token.Token, error) {
+	if a.rpc == nil {
+		return nil, nil
+	}
+	return a.rpc.ClientToken(ctx, id)
+}
 
 func (a *Access) rpcFirst() bool {
 	a.mu.Lock()

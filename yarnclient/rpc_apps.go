@@ -25,6 +25,18 @@ func (r *RPC) App(ctx context.Context, id yarnid.Application) (App, error) {
 	return appOf(resp.GetApplicationReport()), nil
 }
 
+// ClientToken fetches a token by which the caller proves to be who he is to the master of an application that runs. Nil: there is none, since
+// the cluster has no security, the master has not registered, or the caller may not see the application.
+func (r *RPC) ClientToken(ctx context.Context, id yarnid.Application) (*token.Token, error) {
+	var resp pb.GetApplicationReportResponseProto
+	err := r.call(ctx, "get the report of "+id.String(), "getApplicationReport", &pb.GetApplicationReportRequestProto{ApplicationId: id.Proto()}, &resp)
+	if p := resp.GetApplicationReport().GetClientToAmToken(); err == nil && len(p.GetPassword()) > 0 {
+		t := token.FromProto(p)
+		return &t, nil
+	}
+	return nil, err
+}
+
 // State implements API.
 func (r *RPC) State(ctx context.Context, id yarnid.Application) (string, error) {
 	a, err := r.App(ctx, id)

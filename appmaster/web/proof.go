@@ -26,9 +26,28 @@ const proofLife = 5 * time.Minute
 // Prove adds to a request, whose body is given, a proof that its sender has the application's token. The request must reach the server as it is, by no
 // proxy that alters it.
 func Prove(r *http.Request, body []byte, token string) {
+	r.Header.Set("Authorization", proofScheme+prove(r, body, []byte(token)))
+}
+
+// ticketScheme is the scheme of a proof by a ticket. What identifies that goes before the parts of a proof.
+const ticketScheme = "Heddle-Ticket "
+
+// Ticket is what vouches for a caller who has not the application's token: one of YARN's, for a user. Its password is known to that user and to us.
+type Ticket struct {
+	User         string
+	Password     []byte
+	View, Modify bool // what that user may do
+}
+
+// ProveBy is Prove by a ticket.
+func ProveBy(r *http.Request, body, identifier, password []byte) {
+	r.Header.Set("Authorization", ticketScheme+base64.RawURLEncoding.EncodeToString(identifier)+" "+prove(r, body, password))
+}
+
+func prove(r *http.Request, body, secret []byte) string {
 	at, once := strconv.FormatInt(time.Now().Unix(), 10), rand.Text()
-	key := sha256.Sum256([]byte(token))
-	r.Header.Set("Authorization", proofScheme+at+" "+once+" "+base64.RawURLEncoding.EncodeToString(proof(key[:], at, once, r.Method, r.URL.RequestURI(), body)))
+	key := sha256.Sum256(secret)
+	return at + " " + once + " " + base64.RawURLEncoding.EncodeToString(proof(key[:], at, once, r.Method, r.URL.RequestURI(), body))
 }
 
 func proof(key []byte, at, once, method, uri string, body []byte) []byte {
@@ -67,32 +86,62 @@ func (p *proofs) first(once string, now time.Time) bool {
 	return true
 }
 
-// proven reports whether a request has a proof that was never used, and puts its body back. It is asked once for each request.
-func (s *Server) proven(r *http.Request) (bool, error) {
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), proofScheme)
-	if !ok {
-		return false, nil
+// proven tells who a request's proof, which was never used, is of, and puts its body back. It is asked once for each request; nil: it has no proof.
+func (s *Server) proven(r *http.Request) (*caller, error) {
+	given := r.Header.Get("Authorization")
+	key, c, what := s.token[:], &caller{modify: true}, "the application's token"
+	if rest, ok := strings.CutPrefix(given, ticketScheme); ok {
+		t, rest, err := s.ticket(rest)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(t.Password)
+		key, c, what, given = sum[:], &caller{user: t.User, modify: t.Modify, barred: !t.Modify && !t.View}, "the ticket", rest
+	} else if given, ok = strings.CutPrefix(given, proofScheme); !ok {
+		return nil, nil
 	}
+	if err := s.check(r, given, key, what); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// ticket is the ticket that a proof begins with, and the rest of that.
+func (s *Server) ticket(given string) (t Ticket, rest string, err error) {
+	if s.cfg.Ticket == nil {
+		return t, "", errors.New("no tickets are taken here")
+	}
+	text, rest, _ := strings.Cut(given, " ")
+	id, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return t, "", errors.New("the ticket can't be read")
+	}
+	t, err = s.cfg.Ticket(id)
+	return t, rest, err
+}
+
+// check says what is wrong with a proof by a key, nil if nothing is.
+func (s *Server) check(r *http.Request, given string, key []byte, what string) error {
 	part := strings.Split(given, " ")
 	if len(part) != 3 {
-		return false, errors.New("a proof is a time, a word and a hash")
+		return errors.New("a proof is a time, a word and a hash")
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxAction+1))
 	if err != nil || len(body) > maxAction {
-		return false, errors.New("the request's body can't be read, or is too long")
+		return errors.New("the request's body can't be read, or is too long")
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	mac, err := base64.RawURLEncoding.DecodeString(part[2])
-	if err != nil || !hmac.Equal(mac, proof(s.token[:], part[0], part[1], r.Method, r.RequestURI, body)) {
-		return false, errors.New("the proof is not that of the application's token for this request")
+	if err != nil || !hmac.Equal(mac, proof(key, part[0], part[1], r.Method, r.RequestURI, body)) {
+		return errors.New("the proof is not that of " + what + " for this request")
 	}
 	at, err := strconv.ParseInt(part[0], 10, 64)
 	now := time.Now()
 	if off := now.Sub(time.Unix(at, 0)); err != nil || off.Abs() > proofLife {
-		return false, fmt.Errorf("the clocks of caller and ApplicationMaster differ by %v", off.Round(time.Second))
+		return fmt.Errorf("the clocks of caller and ApplicationMaster differ by %v", off.Round(time.Second))
 	}
 	if !s.proofs.first(part[1], now) {
-		return false, errors.New("this proof was used before")
+		return errors.New("this proof was used before")
 	}
-	return true, nil
+	return nil
 }

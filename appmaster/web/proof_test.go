@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -87,4 +88,65 @@ func TestProof(t *testing.T) {
 			t.Errorf("%d proofs are remembered, want 1", n)
 		}
 	})
+}
+
+// TestTicket lets in who has a ticket of YARN's, as far as its user may.
+func TestTicket(t *testing.T) {
+	nobody := func(string) bool { return false }
+	people := map[string]Ticket{
+		"owner": {User: "alice", Password: []byte("a"), View: true, Modify: true},
+		"guest": {User: "bob", Password: []byte("b"), View: true},
+		"other": {User: "carol", Password: []byte("c")},
+	}
+	s, err := New(Config{Token: token, Proxy: &Proxy{View: nobody, Modify: nobody}, Ticket: func(id []byte) (Ticket, error) {
+		if p, ok := people[string(id)]; ok {
+			return p, nil
+		}
+		return Ticket{}, errors.New("it is another attempt's")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.view = view{&appmaster.Snapshot{State: "running"}, make(chan string, 100)}
+	answer := func(r *http.Request) (int, string) {
+		w := httptest.NewRecorder()
+		s.handler().ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	for name, x := range map[string]struct {
+		id, password, method, path string
+		code                       int
+		says                       string
+	}{
+		"the owner looks":       {"owner", "a", "GET", "/api/job", 200, "running"},
+		"the owner acts":        {"owner", "a", "PUT", "/api/job/cancel", 202, ""},
+		"a guest looks":         {"guest", "b", "GET", "/api/job", 200, "running"},
+		"a guest's session":     {"guest", "b", "GET", "/api/session", 200, `"user":"bob"`},
+		"a guest acts":          {"guest", "b", "PUT", "/api/job/cancel", 403, "may look at this application but not change it"},
+		"who may not look":      {"other", "c", "GET", "/api/job", 401, ""},
+		"who may not look acts": {"other", "c", "PUT", "/api/job/cancel", 401, ""},
+		"another's password":    {"owner", "b", "GET", "/api/job", 401, "not that of the ticket"},
+		"an unknown ticket":     {"none", "a", "GET", "/api/job", 401, "another attempt's"},
+	} {
+		r := httptest.NewRequest(x.method, x.path, nil)
+		ProveBy(r, nil, []byte(x.id), []byte(x.password))
+		if code, text := answer(r); code != x.code || !strings.Contains(text, x.says) {
+			t.Errorf("%s: %d %s; want %d and %q", name, code, text, x.code, x.says)
+		}
+	}
+	r := httptest.NewRequest("GET", "/api/job", nil)
+	ProveBy(r, nil, []byte("guest"), []byte("b"))
+	again := r.Clone(t.Context())
+	if code, _ := answer(r); code != 200 {
+		t.Errorf("first: %d", code)
+	}
+	if code, text := answer(again); code != 401 || !strings.Contains(text, "used before") {
+		t.Errorf("played back: %d %s", code, text)
+	}
+	for _, header := range []string{"x", "?? 1 2 3", "", "Z3Vlc3Q 1 2"} {
+		r.Header.Set("Authorization", ticketScheme+header)
+		if code, _ := answer(r); code != 401 {
+			t.Errorf("%q: %d", header, code)
+		}
+	}
 }

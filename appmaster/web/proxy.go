@@ -44,14 +44,15 @@ type caller struct {
 	user    string
 	modify  bool
 	proxied bool // the proxy vouches for them
+	barred  bool // may not even look
 }
 
 // who tells whether a request may look, and who sent it. Of an application behind a proxy, that and the token are the only ways: who else has our user
 // on this host may be another application, since containers of many users can have one account.
 func (s *Server) who(r *http.Request) (caller, bool) {
 	switch {
-	case proven(r):
-		return caller{modify: true}, true
+	case proven(r) != nil:
+		return *proven(r), !proven(r).barred
 	case r.Header.Get("Authorization") != "":
 		return caller{modify: true}, s.bearer(r)
 	case s.cfg.Proxy != nil:

@@ -39,7 +39,12 @@ const maxAction = 64 << 10
 // action lets an action through that carries the application's token in its header or the action token in its body.
 func (s *Server) action(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !proven(r) && !s.bearer(r) {
+		p := proven(r)
+		if p != nil && !p.modify {
+			fail(w, http.StatusForbidden, "%s may look at this application but not change it", p.user)
+			return
+		}
+		if p == nil && !s.bearer(r) {
 			var body struct{ Token string }
 			data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAction))
 			c, _ := s.who(r)

@@ -55,6 +55,8 @@ type Config struct {
 	Log     func(name string) ([]string, error) // the last lines of a log; an error for people. Nil: not shown
 	Logger  *slog.Logger                        // nil: discards
 	Proxy   *Proxy                              // whose word is taken for who asks; nil: nobody's
+	// Ticket tells whose a ticket is by what identifies it (ProveBy), an error if it is none of this application's. Nil: there are no tickets.
+	Ticket func(identifier []byte) (Ticket, error)
 	// TokensThere has the ApplicationMaster look for tokens that were handed in where it expects them. It returns at once. Nil: it expects none.
 	TokensThere func()
 }
@@ -153,9 +155,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
-		good, err := s.proven(r)
-		if good {
-			r = r.WithContext(context.WithValue(r.Context(), provenKey{}, true))
+		p, err := s.proven(r)
+		if p != nil {
+			r = r.WithContext(context.WithValue(r.Context(), provenKey{}, p))
 		}
 		c, ok := s.who(r)
 		if !ok {
@@ -179,7 +181,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 // provenKey is the context's key of a request whose proof was good.
 type provenKey struct{}
 
-func proven(r *http.Request) bool { return r.Context().Value(provenKey{}) != nil }
+// proven is who a request's proof was of; nil: it had none that was good.
+func proven(r *http.Request) *caller {
+	c, _ := r.Context().Value(provenKey{}).(*caller)
+	return c
+}
 
 // refusal tells a caller who is not let in how to get in.
 func (s *Server) refusal(err error) string {

@@ -13,16 +13,19 @@ import (
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/appmaster/web"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
 )
 
 // client asks the REST API of an application's ApplicationMaster.
 type client struct {
-	id    string                 // of the application
-	token string                 // "": none is sent
-	query string                 // of each request, for who passes it on
-	find  func() (string, error) // its address; nil: it is known
-	http  http.Client
-	web   string // address, once it is known
+	id    string // of the application
+	token string // "": none is sent
+	// ticket is YARN's, which proves who we are where there is no token; nil: there is none.
+	ticket *token.Token
+	query  string                 // of each request, for who passes it on
+	find   func() (string, error) // its address; nil: it is known
+	http   http.Client
+	web    string // address, once it is known
 }
 
 func newClient(app appDir, sec secrets) *client {
@@ -37,8 +40,8 @@ func newClient(app appDir, sec secrets) *client {
 	return c
 }
 
-func clientOf(id, token string) *client {
-	return &client{id: id, token: token, http: http.Client{
+func clientOf(id, secret string) *client {
+	return &client{id: id, token: secret, http: http.Client{
 		Timeout:   5 * time.Second,
 		Transport: &http.Transport{Proxy: nil}, // it is this host, or the cluster: no proxy, whatever the environment says
 	}}
@@ -123,8 +126,11 @@ func (c *client) fetch(ctx context.Context, method, path string, payload []byte)
 	if payload != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if c.token != "" {
-		web.Prove(req, payload, c.token) // the token itself does not go over a network
+	switch { // neither token itself goes over a network
+	case c.token != "":
+		web.Prove(req, payload, c.token)
+	case c.ticket != nil:
+		web.ProveBy(req, payload, c.ticket.Identifier, c.ticket.Password)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -140,7 +140,7 @@ func (t *yarnTargets) find(ctx context.Context) ([]exporter.Target, error) {
 		c := t.known[a.ID]
 		if c == nil {
 			f := newFollower(t.h, id, "")
-			f.address(a)
+			f.address(ctx, a)
 			c = f.proxied
 		}
 		read := func(context.Context) ([]byte, error) { return nil, errNoWay }

@@ -106,7 +106,7 @@ func (s *session) withMaster(ctx context.Context, args []string, do func(context
 			}
 			f := newFollower(h, id, "")
 			defer f.close()
-			f.address(a)
+			f.address(ctx, a)
 			return do(ctx, func(ctx context.Context, question func(context.Context, *client) error) error {
 				return refusal(f.ask(ctx, question))
 			})

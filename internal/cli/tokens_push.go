@@ -83,7 +83,7 @@ func (s *session) pushTokens(ctx context.Context, c *conf.Config, h *hadoop, id 
 	}
 	f := newFollower(h, id, "")
 	defer f.close()
-	f.address(a)
+	f.address(ctx, a)
 	p := &tokenPush{h: h, mail: storeMail{h, id.String()}, say: newProgress(s, a.Name, id.String(), quiet, nil), letter: letter{ID: rand.Text(), Force: force}, every: 500 * time.Millisecond,
 		ask: func(ctx context.Context, q func(context.Context, *client) error) error { return refusal(f.ask(ctx, q)) }}
 	defer p.say.done()

@@ -134,7 +134,7 @@ func (s *session) statusYARN(ctx context.Context, id yarnid.Application, asJSON 
 		if a.State == yarnclient.StateRunning {
 			f := newFollower(h, id, "")
 			defer f.close()
-			f.address(a)
+			f.address(ctx, a)
 			snap, err := f.snapshot(ctx)
 			if silent = err; err == nil {
 				st.State, st.Cause, st.Agents, st.Waiting, st.Snapshot = snap.State, snap.Cause, len(snap.Agents), snap.Waiting, snap
@@ -225,7 +225,7 @@ func (s *session) cancelYARN(ctx context.Context, id yarnid.Application, hard bo
 		f := newFollower(h, id, "")
 		defer f.close()
 		if !hard && a.State == yarnclient.StateRunning {
-			f.address(a)
+			f.address(ctx, a)
 			err = f.cancel(ctx)
 		} else {
 			err = h.rm.Kill(ctx, id, "killed by "+h.user)

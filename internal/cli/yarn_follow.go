@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
 	"github.com/heddle-stream/heddle/yarnclient"
 	"github.com/heddle-stream/heddle/yarnclient/explain"
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
@@ -31,7 +32,7 @@ type follower struct {
 	// Immutable.
 	h     *hadoop
 	id    yarnid.Application
-	token string        // of the application's REST API; "": not known, so that only the proxy lets us in
+	token string        // of the application's REST API; "": not known, so that a ticket of YARN's or the proxy lets us in
 	every time.Duration // between questions to the ResourceManager about an application that runs
 	// attached says that this process waits for the application's end.
 	attached bool
@@ -96,14 +97,19 @@ func (f *follower) report(ctx context.Context, s *sight) {
 		f.direct, f.proxied = nil, nil
 	}
 	if f.running && f.direct == nil && f.proxied == nil {
-		f.address(app)
+		f.address(ctx, app)
 	}
 }
 
 // address notes where the ApplicationMaster is.
-func (f *follower) address(app yarnclient.App) {
-	if f.token != "" && app.AMAddress != "" {
+func (f *follower) address(ctx context.Context, app yarnclient.App) {
+	var ticket *token.Token
+	if f.token == "" && f.h.id.Secure() {
+		ticket, _ = f.h.rm.ClientToken(ctx, f.id) // without it, the proxy is the way
+	}
+	if (f.token != "" || ticket != nil) && app.AMAddress != "" {
 		f.direct = clientOf(f.id.String(), f.token)
+		f.direct.ticket = ticket
 		f.direct.web = "http://" + app.AMAddress
 		if f.attached {
 			f.direct.query = "?attached"

@@ -126,7 +126,7 @@ func agentNames(ctx context.Context, h *hadoop, id yarnid.Application, a yarncli
 	}
 	f := newFollower(h, id, "")
 	defer f.close()
-	f.address(a)
+	f.address(ctx, a)
 	snap, err := f.snapshot(ctx)
 	if err != nil {
 		return names

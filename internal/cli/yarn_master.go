@@ -62,14 +62,15 @@ func (s *session) openContainer() (container, error) {
 // yarnMaster is the ApplicationMaster in a container.
 type yarnMaster struct {
 	// Immutable.
-	s      *session
-	k      container
-	app    *application
-	launch launch
-	driver *yarn.Driver
-	tokens *tokenKeeper // nil: the cluster needs none
-	h      *hadoop
-	files  appDir // where the client's files are
+	s       *session
+	k       container
+	app     *application
+	launch  launch
+	driver  *yarn.Driver
+	tokens  *tokenKeeper // nil: the cluster needs none
+	h       *hadoop
+	callers *tickets
+	files   appDir // where the client's files are
 }
 
 // runYARNMaster is the role of the ApplicationMaster in a container of YARN's.
@@ -239,6 +240,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	address := func(l net.Listener) string {
 		return net.JoinHostPort(m.k.host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 	}
+	m.callers = &tickets{attempt: m.k.id.Attempt, short: m.h.shortName, proxy: m.proxy()}
 	if m.tokens, err = m.newTokenKeeper(); err == nil {
 		m.driver, err = m.newDriver(address(pages), over)
 	}
@@ -252,7 +254,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
-	front, err := web.New(web.Config{Listener: pages, Token: m.app.sec.Token, Logger: m.app.log, Options: m.app.options, Advertise: m.k.host, Proxy: m.proxy(), TokensThere: m.tokensThere()})
+	front, err := web.New(web.Config{Listener: pages, Token: m.app.sec.Token, Logger: m.app.log, Options: m.app.options, Advertise: m.k.host, Proxy: m.callers.proxy, Ticket: m.callers.of, TokensThere: m.tokensThere()})
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
@@ -323,10 +325,11 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 		fresh = m.tokens.current
 	}
 	return yarn.New(yarn.Config{
-		Fresh:    fresh,
-		Master:   amrm.Config{Addrs: scheduler, Token: tokens[0], Host: m.k.host, Port: webPort, TrackingURL: "http://" + pages + "/", Protection: protection, Expiry: m.h.masterExpiry()},
-		Nodes:    nm.Config{Protection: protection},
-		MemoryMB: c.Bytes("agent.memory") >> 20, VCores: int32(c.Int("agent.cpu")), Custom: custom, Label: c.Text("yarn.node-label"), Spread: c.Text("slot.selection") == "evenly-spread",
+		Fresh:     fresh,
+		Master:    amrm.Config{Addrs: scheduler, Token: tokens[0], Host: m.k.host, Port: webPort, TrackingURL: "http://" + pages + "/", Protection: protection, Expiry: m.h.masterExpiry()},
+		ClientKey: m.callers.learn,
+		Nodes:     nm.Config{Protection: protection},
+		MemoryMB:  c.Bytes("agent.memory") >> 20, VCores: int32(c.Int("agent.cpu")), Custom: custom, Label: c.Text("yarn.node-label"), Spread: c.Text("slot.selection") == "evenly-spread",
 		PerNode: c.Int("yarn.agents-per-node"), Constrain: constraints == "scheduler", Hosts: c.List("yarn.nodes"), Racks: c.List("yarn.racks"), Strict: c.Bool("yarn.strict-locality"),
 		Command: m.launch.Command, Env: env, Resources: resources, Credentials: withoutApp(m.k.creds),
 		Files: m.agentFiles(), Logs: m.lastLogs, Over: over,

@@ -43,6 +43,8 @@ type Config struct {
 	Logger     *slog.Logger
 	// Heard is called with what each answer brought, if it brought anything, one after the other and never under a lock. It may take its time: heartbeats go on.
 	Heard func(book.Outcome)
+	// Registered is called after each registration, the first and those with a ResourceManager that has forgotten this master. It must return at once.
+	Registered func(Registration)
 	// Rejected is called when the ResourceManager will not take an ask, which is dropped. It must return at once.
 	Rejected func(book.Key, error)
 }
@@ -239,6 +241,9 @@ func (s *Session) register(ctx context.Context) (Registration, error) {
 		Queue: resp.GetQueue(), Kept: out.Kept, ClientKey: resp.GetClientToAmTokenMasterKey(), Message: &resp}
 	for _, t := range resp.GetResourceTypes() {
 		reg.Types = append(reg.Types, t.GetName())
+	}
+	if s.cfg.Registered != nil {
+		s.cfg.Registered(reg)
 	}
 	return reg, nil
 }

@@ -35,6 +35,8 @@ import (
 type Config struct {
 	// Master is how the ResourceManager is spoken to; Heard, Rejected and Logger are filled in.
 	Master amrm.Config
+	// ClientKey is told by what key YARN makes the tokens of those who call the master, after each registration; nil: nobody wants to know.
+	ClientKey func([]byte)
 	// Nodes is how NodeManagers are spoken to; Token and Logger are filled in.
 	Nodes nm.Config
 	// RegisterTimeout bounds Start; 0: 1 min.
@@ -171,6 +173,11 @@ func (d *Driver) Start(env appmaster.DriverEnv) error {
 	defer cancel()
 	m := d.cfg.Master
 	m.Logger, m.Heard, m.Rejected = d.log, d.heard, d.rejected
+	m.Registered = func(r amrm.Registration) {
+		if d.cfg.ClientKey != nil && len(r.ClientKey) > 0 {
+			d.cfg.ClientKey(r.ClientKey)
+		}
+	}
 	s, reg, err := amrm.Register(ctx, m)
 	if err != nil {
 		return err

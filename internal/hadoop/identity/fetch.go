@@ -259,6 +259,9 @@ func (i *Identity) Owns(t token.Token) bool {
 	return err == nil && u == i.user
 }
 
+// Realm is that of our login, or of who owns the tokens that we have; "": it is not known.
+func (i *Identity) Realm() string { return i.realm() }
+
 // realm is that of our login, or of who owns the tokens that we have.
 func (i *Identity) realm() string {
 	if i.login != nil {
