@@ -39,6 +39,9 @@ func (s *session) runRole(ctx context.Context, role string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer deaf()()
+	if err := noCore(); err != nil {
+		return fmt.Errorf("cannot turn core files off, which would hold secrets: %w", err)
+	}
 	path := s.env.Getenv("HEDDLE_APP_DIR")
 	if path == "" {
 		return usage(fmt.Errorf("HEDDLE_ROLE is set to %s but HEDDLE_APP_DIR is not", role), "these variables are set by heddle itself; unset HEDDLE_ROLE")
