@@ -74,7 +74,6 @@ func (x *cluster) testAttacks(t *testing.T) {
 	t.Run("secrets", v.secrets)
 	t.Run("pages", v.pages)
 	t.Run("direct", v.direct)
-	t.Run("tickets", v.tickets)
 	t.Run("control plane", v.control)
 	t.Run("exchange", v.exchange)
 	t.Run("names", v.names)
