@@ -17,7 +17,7 @@ func TestTLS(t *testing.T) {
 	x := newCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{
 		Core: map[string]string{"hadoop.rpc.protection": "privacy"},
 		HDFS: map[string]string{"dfs.encrypt.data.transfer": "true", "dfs.encrypt.data.transfer.cipher.suites": "AES/CTR/NoPadding"},
-		TLS:  true, DataTransfer: "privacy",
+		TLS:  true, MutualTLS: true, DataTransfer: "privacy",
 	})
 	x.words(t)
 	exe := testbed.BuildProgram(t, x.bed, "./cmd/heddle", "heddle")
@@ -35,6 +35,7 @@ func TestTLS(t *testing.T) {
 		}
 	})
 	t.Run("doctor", x.testDoctorProtection)
+	t.Run("webhdfs", x.testWebHDFSOverTLS)
 	t.Run("untrusted", func(t *testing.T) {
 		conf, other := x.otherConf(t, "untrusted"), filepath.Join(x.bed.Dir("tls"), "other.jks")
 		testbed.NewAuthority(t, "another").TrustJKS(other)

@@ -34,6 +34,7 @@ type HadoopOptions struct {
 	KDC          *KDC              // the cluster demands Kerberos of this realm
 	DataTransfer string            // dfs.data.transfer.protection, with a KDC
 	TLS          bool              // web services speak HTTPS only
+	MutualTLS    bool              // and those of HDFS want a client's certificate
 	KeyServer    bool              // Hadoop's key management server, for encryption zones
 	HttpFS       bool
 

@@ -142,12 +142,18 @@ func (h *Hadoop) overTLS(t testing.TB, opt HadoopOptions, hdfs, yarn properties,
 	dir := h.bed.Dir("hadoop/tls")
 	trust, key := filepath.Join(dir, "truststore.jks"), filepath.Join(dir, "keystore.jks")
 	h.CA.TrustJKS(trust)
-	h.CA.KeyJKS(key, h.CA.Leaf(names...))
+	own := h.CA.Leaf(names...)
+	h.CA.KeyJKS(key, own)
 	h.bed.File("hadoop/conf/ssl-server.xml", properties{
 		"ssl.server.truststore.location": trust, "ssl.server.truststore.password": StorePassword,
 		"ssl.server.keystore.location": key, "ssl.server.keystore.password": StorePassword, "ssl.server.keystore.keypassword": StorePassword,
 	}.xml())
-	h.bed.File("hadoop/conf/ssl-client.xml", properties{"ssl.client.truststore.location": trust, "ssl.client.truststore.type": "jks"}.xml())
+	client := properties{"ssl.client.truststore.location": trust, "ssl.client.truststore.type": "jks"}
+	if opt.MutualTLS {
+		hdfs["dfs.client.https.need-auth"] = "true"
+		maps.Copy(client, properties{"ssl.client.truststore.password": StorePassword, "ssl.client.keystore.location": key, "ssl.client.keystore.password": StorePassword, "ssl.client.keystore.keypassword": StorePassword})
+	}
+	h.bed.File("hadoop/conf/ssl-client.xml", client.xml())
 	for key, addr := range maps.Clone(hdfs) {
 		if suffix, ok := strings.CutPrefix(key, "dfs.namenode.http-address"); ok { // of each NameNode
 			hdfs["dfs.namenode.https-address"+suffix] = addr
@@ -161,7 +167,7 @@ func (h *Hadoop) overTLS(t testing.TB, opt HadoopOptions, hdfs, yarn properties,
 		}
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.TLSClientConfig = &tls.Config{RootCAs: h.CA.Pool()}
+	base.TLSClientConfig = &tls.Config{RootCAs: h.CA.Pool(), Certificates: []tls.Certificate{own}}
 	h.web = base
 }
 
