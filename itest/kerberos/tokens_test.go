@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -97,8 +98,7 @@ sink: { file: { path: "hdfs:///user/alice/push", format: json } }
 	var app string
 	x.bed.Eventually("the job runs", 4*time.Minute, func() error {
 		out := p.Output()
-		if i := strings.Index(out, "application_"); i >= 0 && strings.Contains(out, "dashboard") {
-			app = strings.FieldsFunc(out[i:], func(r rune) bool { return r == ':' || r == ' ' || r == '\n' || r == '/' })[0]
+		if app = appID.FindString(out); app != "" && strings.Contains(out, "dashboard") {
 			return nil
 		}
 		if !p.Running() {
@@ -133,6 +133,9 @@ sink: { file: { path: "hdfs:///user/alice/push", format: json } }
 	}
 	x.checkLines(t, "/user/alice/push", 10*seconds)
 }
+
+// appID finds the application in what a command says.
+var appID = regexp.MustCompile(`application_[0-9]+_[0-9]+`)
 
 // checkLines counts the lines of files in a folder of alice's.
 func (x *cluster) checkLines(t *testing.T, dir string, want int) {
