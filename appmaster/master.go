@@ -44,6 +44,7 @@ type master struct {
 	states   []StateChange
 	failures []Cause
 	sources  []*source
+	readying *flow.Node  // that is, or was, asked last whether it is ready; nil: none
 	prepared bool        // connectors and formats were asked whether they are ready
 	reports  [][]report  // by vertex and subtask
 	rates    []rateMeter // by vertex

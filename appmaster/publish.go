@@ -75,6 +75,9 @@ func (m *master) waiting(now time.Time, state sched.State) string {
 		if src := m.undiscovered(); src != nil && m.job0().HasSlots() {
 			return fmt.Sprintf("source %s to find its splits", src.node.Title())
 		}
+		if m.readying != nil && !m.prepared && m.job0().HasSlots() {
+			return fmt.Sprintf("%s %s to say that it is ready", m.readying.Kind, m.readying.Title())
+		}
 		return plane.Count(m.job0().Slots(), "slot") + ": " + m.plane.Outlook(now)
 	case sched.Running:
 		if n, all := open(cluster.Deploying); n > 0 {

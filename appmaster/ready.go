@@ -16,6 +16,7 @@ func (m *master) prepare(ctx context.Context) {
 		if n.Ready == nil {
 			continue
 		}
+		m.post(func() { m.readying = n })
 		if err := m.ask(ctx, n); err != nil {
 			if ctx.Err() == nil {
 				f := classify(err)

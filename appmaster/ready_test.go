@@ -34,6 +34,7 @@ func TestNotReady(t *testing.T) {
 		}
 		m, out := start(t, t.Context(), cfg)
 		await(t, m, "slots taken", func(s *Snapshot) bool { return s.Slots.Total == 2 && s.Slots.Free == 0 })
+		await(t, m, "said what is waited for", func(s *Snapshot) bool { return s.Waiting == "sink "+sink.Title()+" to say that it is ready" })
 		close(answer)
 		r := <-out
 		if r.State != "failed" || r.Cause == nil || r.Cause.Kind != c.kind.String() || r.Cause.Operator != sink.Title() || r.Cause.Subtask != nil || !strings.Contains(r.Cause.Message, c.want) {

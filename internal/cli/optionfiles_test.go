@@ -138,7 +138,7 @@ func TestRenameFiles(t *testing.T) {
 
 // TestNeverBegan: what a source lacks before it can read anything is a precondition, whatever kind of lack it is.
 func TestNeverBegan(t *testing.T) {
-	for kind, want := range map[string]bool{"invalid": true, "not found": true, "denied": true, "internal": false, "unavailable": false} {
+	for kind, want := range map[string]bool{"invalid": true, "not found": true, "denied": true, "internal": false, "unavailable": true} {
 		result := &appmaster.Result{Cause: &appmaster.Cause{Kind: kind, Operator: "source"}}
 		if got := neverBegan(result); got != want {
 			t.Errorf("%s: got %v", kind, got)

@@ -271,10 +271,10 @@ func (r *running) jobFailure(result *appmaster.Result) error {
 }
 
 // neverBegan reports whether a job failed by what it needs before it can read at all, such as the address of
-// brokers or a file: its source could not be set up.
+// brokers or a file, or by who does not answer: a source or a sink could not be set up.
 func neverBegan(result *appmaster.Result) bool {
 	c := result.Cause
-	return c != nil && slices.Contains([]string{"invalid", "not found", "denied"}, c.Kind) && c.Operator != "" && c.Subtask == nil && figuresOf(&appmaster.Snapshot{Vertices: result.Vertices}).in == 0
+	return c != nil && slices.Contains([]string{"invalid", "not found", "denied", "unavailable"}, c.Kind) && c.Operator != "" && c.Subtask == nil && figuresOf(&appmaster.Snapshot{Vertices: result.Vertices}).in == 0
 }
 
 // place says where a failure happened, as far as its message does not.

@@ -244,7 +244,7 @@ func (c *Client) at(ctx context.Context, addr string, ask func(*sarama.Broker) e
 			return fmt.Errorf("cannot ask Kafka broker %s: %w", addr, outOfTime(ctx))
 		}
 		if !old {
-			return fmt.Errorf("cannot ask Kafka broker %s: %w%s", addr, err, c.o.hint(err))
+			return fmt.Errorf("cannot ask Kafka broker %s: %w%s%s", addr, err, c.o.hint(err), unfit(err))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,6 +22,8 @@ type opener struct {
 	cfg    Config
 	sarama *sarama.Config
 	tls    *tls.Config // nil: plain
+
+	met sync.Map // addresses of brokers that were connected to
 }
 
 func newOpener(cfg Config) (*opener, error) {
@@ -76,18 +79,21 @@ func (o *opener) open(ctx context.Context, addr string) (*link, error) {
 	case dialErr != nil:
 		err = dialErr
 	case ok:
+		o.met.Store(addr, true)
 		// From here on deadlines are ours or those of sarama's next request.
 		return &link{broker: b, conn: conn.Conn, renew: renewAt(time.Now(), conn.opened(), rand.Float64())}, nil
 	case err == nil:
 		err = errors.New("the broker closed the connection")
 	}
+	var offered []string
 	if conn != nil {
 		conn.Close()
+		offered = conn.handshake.mechanisms()
 	}
 	if dialErr == nil && ctx.Err() != nil {
 		err = outOfTime(ctx)
 	}
-	return nil, fmt.Errorf("cannot connect to Kafka broker %s: %w%s", addr, err, o.hint(err))
+	return nil, fmt.Errorf("cannot connect to Kafka broker %s: %w%s", addr, err, o.doubt(addr, err, offered))
 }
 
 // outOfTime is the error of a request that the end of ctx cut off.
@@ -136,7 +142,7 @@ func (o *opener) dial(ctx context.Context, network, addr string) (*openingConn, 
 	}
 	conn, err := dial(dctx, network, addr)
 	if err != nil {
-		return nil, err
+		return nil, &dialError{err}
 	}
 	if o.tls != nil {
 		tc := o.tls.Clone()
@@ -146,7 +152,7 @@ func (o *opener) dial(ctx context.Context, network, addr string) (*openingConn, 
 		t := tls.Client(conn, tc)
 		if err := t.HandshakeContext(dctx); err != nil {
 			conn.Close()
-			return nil, fmt.Errorf("cannot negotiate TLS: %w", err)
+			return nil, &tlsError{err}
 		}
 		conn = t
 	}

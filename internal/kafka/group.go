@@ -21,7 +21,7 @@ func (c *Client) Committed(ctx context.Context, group string, tps []TP) (map[TP]
 			return out, nil
 		}
 		if k, ok := errors.AsType[sarama.KError](err); ok && !retriable(k) && !ofCoordinator(k) {
-			return nil, fmt.Errorf("cannot look up what group %q has committed: %w", group, err)
+			return nil, fmt.Errorf("cannot look up what group %q has committed: %w%s", group, err, commitHint(err))
 		}
 		if !sleep(ctx, wait) {
 			return nil, fmt.Errorf("cannot look up what group %q has committed: %w", group, err)

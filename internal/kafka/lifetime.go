@@ -46,19 +46,7 @@ func (h *handshake) read(b []byte) {
 
 // lifetime is how long the session lives that the handshake began; 0: it does not end.
 func (h *handshake) lifetime() (life time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	in := h.in
-	for _, r := range h.requests {
-		if len(in) < 4 {
-			return life
-		}
-		size := uint64(binary.BigEndian.Uint32(in))
-		if size > uint64(len(in)-4) {
-			return life
-		}
-		answer := in[4 : 4+size]
-		in = in[4+size:]
+	h.answers(func(r apiVersion, answer []byte) {
 		if r.key == saslAuthenticate {
 			if ms := lifetimeIn(answer, r.version); ms > 0 {
 				life = time.Duration(min(ms, maxLifetime.Milliseconds())) * time.Millisecond
@@ -66,7 +54,7 @@ func (h *handshake) lifetime() (life time.Duration) {
 				life = 0
 			}
 		}
-	}
+	})
 	return life
 }
 

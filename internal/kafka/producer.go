@@ -154,7 +154,7 @@ func (c *Client) writable(ctx context.Context, topic string) (partitions int, er
 	return len(t.Partitions), nil
 }
 
-// Writable checks, on connections of its own, that a topic can be written to as far as that shows before anything is.
+// Writable checks, on connections of its own, that a topic can be written to as far as that shows before anything is: it is there, we may, and a leader answers.
 func Writable(ctx context.Context, cfg Config, topic string) error {
 	c, err := NewClient(cfg)
 	if err != nil {
@@ -170,7 +170,7 @@ func Writable(ctx context.Context, cfg Config, topic string) error {
 	if t := topics[topic]; err == nil && t.Err == nil && t.Told && !t.Allowed.Has(OpWrite) {
 		return fmt.Errorf("%w to topic %q: %s needs the right to write to it", ErrDenied, topic, OptSASLUser)
 	}
-	return nil
+	return c.noLeaderAnswers(ctx, topic)
 }
 
 // grow makes the topic have n partitions. Batches are smaller where there are many of these: all must have one open.
