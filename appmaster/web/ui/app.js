@@ -70,6 +70,7 @@ function recent(v) {
 }
 
 function notice(text) {
+  document.body.classList.toggle("stale", state.failed > 0);
   el("notice").hidden = !text;
   if (el("notice").textContent !== text) el("notice").textContent = text;
 }
@@ -90,7 +91,8 @@ async function poll() {
   } catch (e) {
     state.failed++;
     if (state.failed > 2) state.session = null; // another ApplicationMaster may answer next
-    notice(state.snapshot ? `No answer since ${clock(state.snapshot.time)}: this is what was last known. ${e.message}` : `No answer from the ApplicationMaster. ${e.message}`);
+    const why = e instanceof TypeError ? "" : ` ${e.message}`; // nobody there: each browser says that in its own words
+    notice(state.snapshot ? `No answer since ${clock(state.snapshot.time)}: this is what was last known.${why}` : `No answer from the ApplicationMaster.${why}`);
     wait = Math.min(10000, 1000 * state.failed);
   }
   setTimeout(poll, document.hidden ? Math.max(wait, 5000) : wait);
@@ -104,7 +106,7 @@ export async function ask(path) {
   try {
     data = JSON.parse(body);
   } catch {
-    throw new Error(r.ok ? "The answer is not the ApplicationMaster's: a proxy may ask to log in, so load the page again." : `HTTP ${r.status}`);
+    throw new Error(r.ok ? "The answer is not the ApplicationMaster's: that may have ended, or a proxy may ask to log in. Load the page again." : `HTTP ${r.status}`);
   }
   if (!r.ok) throw new Error(data.error ?? `HTTP ${r.status}`);
   return data;
@@ -119,6 +121,7 @@ export async function act(path) {
 }
 
 async function cancel() {
+  el("ask").returnValue = ""; // what Esc leaves
   el("ask").showModal();
   el("ask").addEventListener("close", async () => {
     if (el("ask").returnValue !== "yes") return;
@@ -136,6 +139,10 @@ function theme() {
 }
 
 document.addEventListener("click", (e) => {
+  if (e.target.closest(".skip")) {
+    e.preventDefault(); // its address would be taken for a page's
+    el("main").focus();
+  }
   const b = e.target.closest("button");
   if (!b) return;
   if (b.dataset.do === "cancel") cancel();
@@ -148,7 +155,7 @@ document.addEventListener("click", (e) => {
   }
 });
 document.addEventListener("keydown", (e) => {
-  if (e.ctrlKey || e.altKey || e.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
+  if (e.ctrlKey || e.altKey || e.metaKey || el("ask").open || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
   if (e.key === "t") theme();
   const link = el("nav").children[Number(e.key) - 1];
   if (link) link.click();
@@ -159,8 +166,16 @@ document.addEventListener("input", (e) => {
     draw();
   }
 });
+/** centre scrolls the navigation, where it is wider than the window, to the page that is shown. */
+function centre() {
+  const nav = el("nav"), a = nav.querySelector("[aria-current]");
+  if (a) nav.scrollLeft = a.offsetLeft - nav.offsetLeft - (nav.clientWidth - a.offsetWidth) / 2;
+}
+
+addEventListener("resize", centre);
 addEventListener("hashchange", () => {
   draw();
+  centre();
   scrollTo(0, 0);
   el("main").focus({ preventScroll: true }); // a reader of the screen begins with the new page
 });

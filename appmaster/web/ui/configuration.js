@@ -4,12 +4,12 @@ import { h } from "./dom.js";
 import { table } from "./parts.js";
 import { ask } from "./app.js";
 
-let options = null, error = null, asked = false;
+let options = null, error = null, asked = -Infinity;
 
 function fetchOnce(draw) {
-  if (asked) return;
-  asked = true;
-  ask("api/configuration").then((o) => (options = o), (e) => (error = e.message)).finally(draw);
+  if (options || Date.now() - asked < 5000) return;
+  asked = Date.now();
+  ask("api/configuration").then((o) => { options = o; error = null; }, (e) => (error = e.message)).finally(draw);
 }
 
 /** option is the value of an option, as soon as it is known. */

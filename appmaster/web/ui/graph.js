@@ -4,7 +4,7 @@ import { s } from "./dom.js";
 import { percent, rate, short, span } from "./format.js";
 import { hopsOf, mean, wait, whole } from "./hops.js";
 
-const W = 236, H = 112, GAPX = 92, GAPY = 26, PAD = 10;
+const W = 236, H = 112, GAPX = 100, GAPY = 26, PAD = 10;
 
 /** layers puts each vertex as far right as its longest way from a source. */
 function layers(vertices, edges) {
@@ -72,7 +72,7 @@ export function mood(v) {
 function vertex(v, p, feeds) {
   const idle = Math.max(0, 1 - v.busy - v.blocked), inner = W - 28;
   const widths = [v.busy, v.blocked, idle].map((x) => x * inner);
-  const flow = [v.records_in > 0 || !feeds ? `in ${rate(v.in_rate)}` : null, v.records_out > 0 || feeds ? `out ${rate(v.out_rate)}` : null].filter(Boolean).join("   ");
+  const flow = [v.records_in > 0 || !feeds ? `in ${rate(v.in_rate)}` : null, v.records_out > 0 || feeds ? `out ${rate(v.out_rate)}` : null].filter(Boolean).join(", ");
   const said = `${v.name}, ${v.parallelism} subtasks, ${flow}, busy ${percent(v.busy)}, blocked ${percent(v.blocked)}`;
   return s("a", { href: `#/vertex/${v.id}`, class: `vertex ${mood(v)}`, "data-key": `v${v.id}`, "aria-label": said },
     s("title", {}, said),

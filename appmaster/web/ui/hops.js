@@ -19,6 +19,12 @@ export const mean = (x) => (x?.count ? x.total / x.count : 0);
 /** whole is the average time of all phases. */
 export const whole = (by) => [...by.values()].reduce((n, x) => n + mean(x), 0);
 
+/** followed is how many records were followed through an edge. */
+export const followed = (by) => Math.max(0, ...[...by.values()].map((x) => x.count));
+
+/** crossed is how many of them went from one agent to another: only they have been on the wire. */
+export const crossed = (by) => by.get("wire")?.count ?? 0;
+
 /** wait is how long records wait for credit at an edge, in seconds, if that is most of their way and to be felt; else 0. */
 export function wait(by) {
   const credit = mean(by.get("credit"));

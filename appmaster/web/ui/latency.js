@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { count, span } from "./format.js";
 import { fact, facts, table } from "./parts.js";
-import { hopsOf, mean, whole } from "./hops.js";
+import { crossed, followed, hopsOf, mean, whole } from "./hops.js";
 import { option } from "./configuration.js";
 
 const PHASES = [
@@ -41,7 +41,9 @@ export function latency(v, state, arg, draw) {
     link,
     edges.map((e) => h("section", { class: "panel", "data-key": `e${e.i}` },
       h("h2", {}, h("a", { href: `#/vertex/${e.from}` }, name(e.from)), " → ", h("a", { href: `#/vertex/${e.to}` }, name(e.to)), h("small", { class: "dim" }, ` ${e.partitioning}`)), traces(e),
-      facts(fact("On average", span(1e9 * whole(e.by))), fact("Followed", count(Math.max(...[...e.by.values()].map((x) => x.count))))),
+      facts(
+        fact(crossed(e.by) ? "Between agents, on average" : "On average", span(1e9 * whole(e.by))),
+        fact("Followed", count(followed(e.by)), crossed(e.by) < followed(e.by) && h("span", { class: "dim" }, `${count(followed(e.by) - crossed(e.by))} within an agent`))),
       stack(e.by, most),
       table("Phases", [
         { head: "Phase", cell: ([, text, why]) => [text, h("br"), h("small", { class: "dim" }, why)] },

@@ -62,6 +62,6 @@ export function overview(v, state) {
   ];
 }
 
-const legend = () => h("p", { class: "legend dim" }, h("i", { class: "busy" }), "busy ", h("i", { class: "blocked" }), "blocked by what comes after ", h("i", { class: "idle" }), "idle");
+const legend = () => h("p", { class: "legend dim" }, [["busy", "busy"], ["blocked", "blocked by what comes after"], ["idle", "idle"]].map(([id, text]) => h("span", { class: "key" }, h("i", { class: id }), text)));
 
 export { pill };
