@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -51,14 +52,18 @@ type kerberosLogin struct {
 }
 
 // credentials are the tokens and secrets that the application gets along: delegation tokens for file systems and the ResourceManager, and the keytab, if
-// one was named.
-func (h *hadoop) credentials(ctx context.Context, c *conf.Config) (token.Credentials, error) {
+// one was named. keyless judges whether it can do without tokens of key servers that gave none.
+func (h *hadoop) credentials(ctx context.Context, c *conf.Config, keyless func(*identity.KeyTokenError) error) (token.Credentials, error) {
 	systems, err := h.fileSystems(c)
 	if err != nil {
 		return token.Credentials{}, precondition(err)
 	}
 	creds, err := h.id.Fetch(ctx, systems, h.rm)
-	if err != nil {
+	if lack, ok := errors.AsType[*identity.KeyTokenError](err); ok {
+		if err := keyless(lack); err != nil {
+			return creds, err
+		}
+	} else if err != nil {
 		return creds, hdfsError(err)
 	}
 	if creds.Secrets, err = h.trust(); err != nil {

@@ -130,6 +130,7 @@ func (k *tokenKeeper) canFetch() bool { return k.id.Login() != nil && k.id.Login
 func (k *tokenKeeper) refresh(ctx context.Context) (time.Duration, bool) {
 	begun := time.Now()
 	fresh, until, err := k.id.Refresh(ctx, k.systems)
+	keyless, err := withoutKeys(err)
 	var notes []creds.Note
 	for _, t := range fresh.Tokens {
 		notes = append(notes, creds.NoteOf(t, creds.Fetched, until[t.Alias]))
@@ -142,23 +143,24 @@ func (k *tokenKeeper) refresh(ctx context.Context) (time.Duration, bool) {
 	}
 	k.own(fresh.Tokens)
 	if err != nil {
-		left := refreshRetry
-		if first, ok := creds.First(k.needed()); ok {
-			left = time.Until(first.Until)
-		}
-		wait := min(refreshRetry, max(refreshSoonest, left/10))
-		if text := err.Error(); ctx.Err() == nil && text != k.told { // the same reason is told once
-			k.log.Error("cannot get fresh delegation tokens, trying again", "in", wait, "err", err)
-			k.told = text
-		}
+		wait := k.retryIn()
+		k.tellOnce(ctx, slog.LevelError, "cannot get fresh delegation tokens, trying again", wait, err)
 		return wait, false
 	}
-	k.told = ""
+	if keyless == nil {
+		k.told = ""
+	}
 	k.adopt(fresh, slices.Concat(k.notesWithout(fresh), notes))
 	first, ok := creds.First(creds.Describe(fresh, notes))
 	wait := refreshRetry
 	if ok {
 		wait = max(refreshSoonest, first.Until.Sub(begun)*3/4)
+	}
+	if keyless != nil {
+		if len(k.current().Of(token.KindKMS)) > 0 { // the present one ends, too
+			wait = min(wait, k.retryIn())
+		}
+		k.tellOnce(ctx, slog.LevelWarn, "there is no fresh token for the keys of encryption zones, trying again", wait, keyless)
 	}
 	k.log.Info("got fresh delegation tokens", "until", first.Until, "next", wait)
 	k.hand(ctx, nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/hadoop/creds"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/internal/hadoop/identity"
 	"github.com/heddle-stream/heddle/yarnclient"
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
@@ -131,7 +132,9 @@ func (p *tokenPush) fetch(ctx context.Context, c *conf.Config, snap *appmaster.S
 		return fresh, nil
 	}
 	fresh, until, err := p.h.id.Refresh(ctx, systems)
-	if err != nil {
+	if lack, ok := errors.AsType[*identity.KeyTokenError](err); ok && !holds(snap, token.KindKMS) { // it has done without
+		p.say.say("warning: " + printable(lack.Error()))
+	} else if err != nil {
 		return fresh, hdfsError(err)
 	}
 	for _, t := range fresh.Tokens {

@@ -39,29 +39,34 @@ func (sub *submission) places(ctx context.Context) error {
 
 // sinkPlace looks at one sink's folder.
 func (sub *submission) sinkPlace(ctx context.Context, uri string, def hconf.FileSystem) error {
+	p, _, err := sub.placeOf(ctx, uri, def)
+	if err != nil {
+		return nil
+	}
+	return p.Takes(1, 0)
+}
+
+// placeOf looks at a path of HDFS, or what is there of it, and tells which file system it is in.
+func (sub *submission) placeOf(ctx context.Context, uri string, def hconf.FileSystem) (p hdfs.Place, where hconf.FileSystem, err error) {
 	authority, dir, _ := strings.Cut(strings.TrimPrefix(uri, "hdfs://"), "/")
-	where := def
+	where = def
 	if authority != "" {
-		var err error
 		if where, err = sub.h.conf.HDFS("hdfs://" + authority); err != nil {
-			return nil
+			return p, where, err
 		}
 	}
 	f := sub.fs
 	if where.URI != sub.store.URI {
 		how, err := sub.h.hdfs()
 		if err != nil {
-			return nil
+			return p, where, err
 		}
 		how.NameNodes = where.NameNodes
 		if f, err = hdfs.Open(how); err != nil {
-			return nil
+			return p, where, err
 		}
 		defer f.Close()
 	}
-	p, err := f.Place(ctx, "/"+dir)
-	if err != nil {
-		return nil
-	}
-	return p.Takes(1, 0)
+	p, err = f.Place(ctx, "/"+dir)
+	return p, where, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/internal/hadoop/identity"
 	"github.com/heddle-stream/heddle/internal/jobgraph"
 	"github.com/heddle-stream/heddle/internal/ship"
 	"github.com/heddle-stream/heddle/yarnclient"
@@ -168,7 +169,7 @@ func (sub *submission) send(ctx, firm context.Context, app yarnclient.NewApp, p 
 	if err != nil {
 		return err
 	}
-	creds, err := sub.h.credentials(ctx, c)
+	creds, err := sub.h.credentials(ctx, c, func(lack *identity.KeyTokenError) error { return sub.keyless(ctx, lack) })
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type Issuer interface {
 }
 
 // Fetch gets delegation tokens for file systems and, unless rm is nil, for the ResourceManager, which the latter may renew. With tokens alone we
-// get no others, and hand on those we have. A cluster without security needs none.
+// get no others, and hand on those we have. A cluster without security needs none. With a KeyTokenError there are all tokens but those of key servers.
 func (i *Identity) Fetch(ctx context.Context, systems []hconf.FileSystem, rm Issuer) (token.Credentials, error) {
 	var out token.Credentials
 	if !i.kerberos {
@@ -43,8 +43,8 @@ func (i *Identity) Fetch(ctx context.Context, systems []hconf.FileSystem, rm Iss
 		}
 		out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
 	}
-	keys, err := i.fetchKeyTokens(ctx, systems, renewer)
-	if err != nil {
+	keys, keyless := i.fetchKeyTokens(ctx, systems, renewer)
+	if err := otherThanKeys(keyless); err != nil {
 		return out, err
 	}
 	out.Tokens = append(out.Tokens, keys...)
@@ -54,7 +54,7 @@ func (i *Identity) Fetch(ctx context.Context, systems []hconf.FileSystem, rm Iss
 	}
 	out.Tokens = append(out.Tokens, gateway...)
 	if rm == nil {
-		return out, nil
+		return out, keyless
 	}
 	t, err := rm.DelegationToken(ctx, renewer)
 	if err != nil {
@@ -64,7 +64,7 @@ func (i *Identity) Fetch(ctx context.Context, systems []hconf.FileSystem, rm Iss
 		return out, err
 	}
 	out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
-	return out, nil
+	return out, keyless
 }
 
 func (i *Identity) hdfsDelegation(ctx context.Context, s hconf.FileSystem, renewer string) (token.Token, error) {
@@ -163,7 +163,7 @@ func (i *Identity) renewer(ctx context.Context) (string, error) {
 }
 
 // Refresh gets new delegation tokens for file systems, for processes that have no ticket, and tells by alias until when they are good. We are their renewer
-// ourselves, and nobody renews them: they are to be replaced in time.
+// ourselves, and nobody renews them: they are to be replaced in time. With a KeyTokenError there are all but those of key servers.
 func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem) (token.Credentials, map[string]time.Time, error) {
 	var out token.Credentials
 	until := map[string]time.Time{}
@@ -178,8 +178,8 @@ func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem) (tok
 		out.Tokens = append(out.Tokens, token.Named{Alias: t.Service, Token: t})
 		until[t.Service] = end
 	}
-	keys, ends, err := i.refreshKeyTokens(ctx, systems, i.ourselves())
-	if err != nil {
+	keys, ends, keyless := i.refreshKeyTokens(ctx, systems, i.ourselves())
+	if err := otherThanKeys(keyless); err != nil {
 		return out, until, err
 	}
 	out.Tokens = append(out.Tokens, keys...)
@@ -192,7 +192,7 @@ func (i *Identity) Refresh(ctx context.Context, systems []hconf.FileSystem) (tok
 		out.Tokens = append(out.Tokens, t)
 		until[t.Alias] = end
 	}
-	return out, until, nil
+	return out, until, keyless
 }
 
 // ourselves is our name as a renewer of tokens.

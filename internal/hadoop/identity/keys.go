@@ -85,10 +85,36 @@ func (i *Identity) keyToken(provider string) (token.Token, bool) {
 	return token.Token{}, false
 }
 
+// keyPatience bounds what is asked of one key server for its token: an application may do without.
+const keyPatience = 30 * time.Second
+
+// KeyTokenError is that key servers gave no delegation tokens. What is in no encryption zone of their file systems can be used without.
+type KeyTokenError struct {
+	Systems []string // their URIs
+	Err     error
+}
+
+// Error implements error.
+func (e *KeyTokenError) Error() string {
+	return fmt.Sprintf("%v; without it the application can't read or write in encryption zones of %s", e.Err, strings.Join(e.Systems, ", "))
+}
+
+// Unwrap returns what the key servers said.
+func (e *KeyTokenError) Unwrap() error { return e.Err }
+
+// otherThanKeys is an error unless it is a KeyTokenError.
+func otherThanKeys(err error) error {
+	if _, ok := errors.AsType[*KeyTokenError](err); ok {
+		return nil
+	}
+	return err
+}
+
 // keyTokens fetches delegation tokens of the key servers of file systems, which renewer may renew, and calls each with its client. Where the cluster has no
-// security, or no key server, there are none.
-func (i *Identity) keyTokens(ctx context.Context, systems []hconf.FileSystem, renewer string, each func(*kms.Client, token.Token) error) error {
+// security, or no key server, there are none. Every key server is asked; a KeyTokenError tells which failed.
+func (i *Identity) keyTokens(ctx context.Context, systems []hconf.FileSystem, renewer string, each func(context.Context, *kms.Client, token.Token) error) error {
 	seen := map[*kms.Client]bool{}
+	var failed KeyTokenError
 	for _, s := range systems {
 		c, err := i.keyServerOf(ctx, s)
 		if err != nil {
@@ -98,15 +124,25 @@ func (i *Identity) keyTokens(ctx context.Context, systems []hconf.FileSystem, re
 			continue
 		}
 		seen[c] = true
-		t, ok, err := c.Token(ctx, renewer)
-		if err == nil && ok {
-			err = each(c, t)
-		}
-		if err != nil {
-			return fmt.Errorf("%w; the application may need it to read and write in encryption zones of %s", err, s.URI)
+		if err := i.keyTokenOf(ctx, c, renewer, each); err != nil {
+			failed.Systems, failed.Err = append(failed.Systems, s.URI), errors.Join(failed.Err, err)
 		}
 	}
+	if failed.Err != nil {
+		return &failed
+	}
 	return nil
+}
+
+// keyTokenOf fetches the token of one key server.
+func (i *Identity) keyTokenOf(ctx context.Context, c *kms.Client, renewer string, each func(context.Context, *kms.Client, token.Token) error) error {
+	ctx, cancel := context.WithTimeout(ctx, keyPatience)
+	defer cancel()
+	t, ok, err := c.Token(ctx, renewer)
+	if err == nil && ok {
+		err = each(ctx, c, t)
+	}
+	return err
 }
 
 // keyServerOf finds the key server of a file system, nil if there is none, or keys are kept elsewhere.
@@ -133,7 +169,7 @@ func (i *Identity) keyServerOf(ctx context.Context, s hconf.FileSystem) (*kms.Cl
 
 // fetchKeyTokens fetches tokens that the ResourceManager may renew.
 func (i *Identity) fetchKeyTokens(ctx context.Context, systems []hconf.FileSystem, renewer string) (out []token.Named, err error) {
-	err = i.keyTokens(ctx, systems, renewer, func(_ *kms.Client, t token.Token) error {
+	err = i.keyTokens(ctx, systems, renewer, func(_ context.Context, _ *kms.Client, t token.Token) error {
 		out = append(out, token.Named{Alias: t.Service, Token: t})
 		return nil
 	})
@@ -143,7 +179,7 @@ func (i *Identity) fetchKeyTokens(ctx context.Context, systems []hconf.FileSyste
 // refreshKeyTokens fetches tokens that we renew ourselves, and tells until when each is good.
 func (i *Identity) refreshKeyTokens(ctx context.Context, systems []hconf.FileSystem, renewer string) (out []token.Named, until map[string]time.Time, err error) {
 	until = map[string]time.Time{}
-	err = i.keyTokens(ctx, systems, renewer, func(c *kms.Client, t token.Token) error {
+	err = i.keyTokens(ctx, systems, renewer, func(ctx context.Context, c *kms.Client, t token.Token) error {
 		end, err := c.Renew(ctx, t)
 		if err == nil {
 			out = append(out, token.Named{Alias: t.Service, Token: t})
