@@ -101,6 +101,8 @@ func (s *session) doctor(ctx context.Context, args []string, asJSON, verbose boo
 func (s *session) doctorConfig(args []string, c *conf.Config) (doctor.Config, error) {
 	cfg := doctor.Config{Env: s.lookup, ConfDir: c.Text("yarn.conf-dir"), Keytab: c.Text("kerberos.keytab"), Principal: c.Text("kerberos.principal"), Queue: c.Text("yarn.queue"),
 		Label: c.Text("yarn.node-label"), StagingDir: c.Text("yarn.staging-dir"), FileSystems: c.List("yarn.file-systems")}
+	cfg.HTTP = overHTTP(c)
+	cfg.HTTPPassword, cfg.HTTPErr = webPassword(c)
 	var err error
 	if cfg.Needs, err = s.jobNeeds(args, c); err != nil {
 		return cfg, err

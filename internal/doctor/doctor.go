@@ -27,11 +27,16 @@ type Config struct {
 	User     string // where clusters believe it
 	Keytab   string
 	// Principal is who logs in; "": the only one of the keytab, or whose the ticket cache is.
-	Principal   string
-	Queue       string
-	Label       string
-	StagingDir  string   // folder or URI in HDFS; "": .heddle in the user's home
-	FileSystems []string // beside the default one and that of the staging folder
+	Principal string
+	// HTTP are properties beside Hadoop's configuration, which say how HDFS is spoken to over HTTP, and HTTPPassword is that of who logs in there; HTTPErr is why
+	// that can't be told.
+	HTTP         map[string]string
+	HTTPPassword string
+	HTTPErr      error
+	Queue        string
+	Label        string
+	StagingDir   string   // folder or URI in HDFS; "": .heddle in the user's home
+	FileSystems  []string // beside the default one and that of the staging folder
 	// Fit says whether the containers that are configured fit into the cluster's, and what helps if not; nil: they are not looked at.
 	Fit func(yarnclient.NewApp) (fix string, err error)
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ type fault struct {
 
 // TestDiagnoses breaks a setup in many ways: each gives its own diagnosis, by its own check.
 func TestDiagnoses(t *testing.T) {
-	for _, f := range append(append(append(hadoopFaults(), kerberosFaults()...), kafkaFaults()...), registryFaults()...) {
+	for _, f := range slices.Concat(hadoopFaults(), httpFaults(), kerberosFaults(), kafkaFaults(), registryFaults()) {
 		t.Run(f.name, func(t *testing.T) {
 			w := newWorld(t)
 			f.break_(w)

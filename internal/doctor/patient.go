@@ -38,6 +38,7 @@ const (
 	checkLogin       = "login"
 	checkDNS         = "dns"
 	checkNameNode    = "namenode"
+	checkHTTP        = "hdfs-http"
 	checkWeb         = "resourcemanager"
 	checkRPC         = "resourcemanager-rpc"
 	checkQueue       = "queue"
@@ -65,14 +66,15 @@ func (p *patient) checks() []check {
 		{name: checkLogin, title: "login", needs: []string{checkCredentials, checkKDC}, wants: []string{checkClock}, run: p.logIn},
 		{name: checkDNS, title: "names of the servers", needs: []string{checkConf}, run: p.lookUp},
 		{name: checkNameNode, title: "NameNode", needs: []string{checkConf, checkCredentials}, wants: []string{checkLogin}, run: p.askNameNodes},
+		{name: checkHTTP, title: "HDFS over HTTP", needs: []string{checkConf, checkCredentials}, wants: []string{checkLogin}, after: []string{checkNameNode}, run: p.askHTTP},
 		{name: checkWeb, title: "ResourceManager, web service", needs: []string{checkConf, checkCredentials}, wants: []string{checkLogin}, run: p.askWeb},
 		{name: checkRPC, title: "ResourceManager, RPC", needs: []string{checkWeb}, run: p.askRPC},
 		{name: checkQueue, title: "queue", needs: []string{checkWeb, checkRPC}, run: p.askQueue},
 		{name: checkLabel, title: "node label", needs: []string{checkWeb, checkRPC}, run: p.askLabel},
 		{name: checkContainer, title: "largest container", needs: []string{checkWeb, checkRPC}, run: p.askContainer},
-		{name: checkStaging, title: "staging folder", needs: []string{checkNameNode}, slow: 2, run: p.writeStaging},
-		{name: checkPaths, title: "paths of the job", needs: []string{checkNameNode}, run: p.askPaths},
-		{name: checkTokens, title: "delegation tokens", needs: []string{checkNameNode, checkWeb, checkRPC}, slow: 2, run: p.fetchTokens},
+		{name: checkStaging, title: "staging folder", needs: []string{checkNameNode}, wants: []string{checkHTTP}, slow: 2, run: p.writeStaging},
+		{name: checkPaths, title: "paths of the job", needs: []string{checkNameNode}, wants: []string{checkHTTP}, run: p.askPaths},
+		{name: checkTokens, title: "delegation tokens", needs: []string{checkNameNode, checkWeb, checkRPC}, wants: []string{checkHTTP}, slow: 2, run: p.fetchTokens},
 		{name: checkKafka, title: "Kafka", run: p.askKafka},
 		{name: checkListeners, title: "Kafka's advertised names", needs: []string{checkKafka}, run: p.askListeners},
 		{name: checkTopics, title: "topics", needs: []string{checkKafka}, run: p.askTopics},

@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/internal/hadoop/identity"
 	"github.com/heddle-stream/heddle/internal/ship"
 	"github.com/heddle-stream/heddle/yarnclient"
 )
@@ -71,7 +72,11 @@ func (p *patient) askNameNodes(ctx context.Context) (string, verdict.Verdict) {
 		})
 	}
 	wg.Wait()
-	return tried, verdict.NameNodes(p.fs.URI, all, cfg.Security.Protection, p.secure)
+	v := verdict.NameNodes(p.fs.URI, all, cfg.Security.Protection, p.secure)
+	if over, _ := p.id.OverHTTP(); over && p.id.Login() == nil && v.Status == verdict.Fail { // else it is to give a token
+		v.Status, v.Means = verdict.Warn, v.Means+"; hdfs.http-uri stands in for it"
+	}
+	return tried, v
 }
 
 // webConfig is how to reach the ResourceManagers' web services.
@@ -396,11 +401,11 @@ func (p *patient) fetchTokens(ctx context.Context) (string, verdict.Verdict) {
 	}
 	out := verdict.Tokens{Keytab: p.id.Login().CanRelogin()}
 	creds, err := p.id.Fetch(ctx, systems, both)
+	err = keyless(err, &out)
 	out.Fetched, out.FetchErr = len(creds.Tokens), err
 	if err == nil {
-		var mine token.Credentials
-		var until map[string]time.Time
-		mine, until, out.RenewErr = p.id.Refresh(ctx, systems[:1])
+		mine, until, err := p.id.Refresh(ctx, systems[:1])
+		out.RenewErr = keyless(err, &out)
 		for _, end := range until { // of the one
 			out.Until = end
 		}
@@ -410,10 +415,22 @@ func (p *patient) fetchTokens(ctx context.Context) (string, verdict.Verdict) {
 	return tried, out.Judge(p.cfg.Now())
 }
 
+// keyless notes that key servers gave no tokens, and returns what else went wrong.
+func keyless(err error, t *verdict.Tokens) error {
+	if lack, ok := errors.AsType[*identity.KeyTokenError](err); ok {
+		t.Keyless = lack
+		return nil
+	}
+	return err
+}
+
 // cancelTokens ends tokens. Those that stay end by themselves.
 func (p *patient) cancelTokens(ctx context.Context, creds token.Credentials, rm *yarnclient.Access) {
 	for _, t := range creds.Of(token.KindRM) {
 		_ = rm.CancelToken(ctx, t)
+	}
+	for _, t := range creds.Of(token.KindKMS) {
+		_ = p.id.CancelKeys(ctx, t)
 	}
 	cfg, err := p.hdfs(ctx, p.fs)
 	if err != nil {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func (p *patient) readConf(context.Context) (string, verdict.Verdict) {
 	}
 	tried := "read core-site.xml, hdfs-site.xml and yarn-site.xml in " + dir
 	if err == nil {
-		p.conf, err = hconf.Load(hconf.Options{Dir: dir, Env: p.cfg.Env, User: p.cfg.User, Need: []string{"core-site.xml", "yarn-site.xml"}})
+		p.conf, err = hconf.Load(hconf.Options{Dir: dir, Env: p.cfg.Env, User: p.cfg.User, Also: p.cfg.HTTP, Need: []string{"core-site.xml", "yarn-site.xml"}})
 	}
 	if err == nil {
 		p.secure, err = p.conf.Kerberos()
@@ -46,6 +47,11 @@ func (p *patient) readConf(context.Context) (string, verdict.Verdict) {
 	}
 	if err == nil {
 		p.rms, err = p.conf.RMs()
+	}
+	if err == nil {
+		if herr := cmp.Or(p.cfg.HTTPErr, identity.CheckHTTP(p.conf)); herr != nil {
+			return tried, verdict.HTTPOptions(herr)
+		}
 	}
 	return tried, verdict.Conf(dir, from, p.fs, len(p.rms), p.secure, err)
 }
@@ -67,7 +73,7 @@ func (p *patient) readKrb5(context.Context) (string, verdict.Verdict) {
 
 // openLogin looks at what there is to log in by, and asks nobody.
 func (p *patient) openLogin(context.Context) (string, verdict.Verdict) {
-	id, err := identity.Open(identity.Config{Conf: p.conf, Env: p.cfg.Env, Keytab: p.cfg.Keytab, Principal: p.cfg.Principal, Kerberos: p.krb, User: p.cfg.User})
+	id, err := identity.Open(identity.Config{Conf: p.conf, Env: p.cfg.Env, Keytab: p.cfg.Keytab, Principal: p.cfg.Principal, Kerberos: p.krb, User: p.cfg.User, WebPassword: p.cfg.HTTPPassword})
 	p.id = id
 	if err == nil {
 		p.name = id.User()

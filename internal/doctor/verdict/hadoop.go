@@ -393,7 +393,8 @@ type Tokens struct {
 	Until    time.Time // that they were renewed to
 	FetchErr error
 	RenewErr error
-	ByTokens bool // we have tokens alone, and get no others
+	Keyless  error // why key servers gave no tokens of theirs
+	ByTokens bool  // we have tokens alone, and get no others
 	Keytab   bool
 }
 
@@ -412,6 +413,8 @@ func (t Tokens) Judge(now time.Time) Verdict {
 		return fail("token-fetch", "delegation tokens are given to those only who logged in by Kerberos: check that the server runs with security, and what it says in its log", "%v", t.FetchErr)
 	case t.RenewErr != nil:
 		return fail("token-renew", "without renewal a job ends with its first tokens: look into the NameNode's log why it refuses", "%v", t.RenewErr)
+	case t.Keyless != nil:
+		return warn("token-keys", "see that the key server (KMS) runs and can be reached from here, and what its log says; jobs run that have nothing in encryption zones", "%v", t.Keyless)
 	case t.ByTokens:
 		return Verdict{Warn, "token-only", "there are delegation tokens alone, which are handed on as they are", "log in by a ticket or a keytab to get fresh ones; a job lives as long as these tokens"}
 	}

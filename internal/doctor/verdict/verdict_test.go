@@ -60,3 +60,36 @@ func TestJudgements(t *testing.T) {
 		}
 	}
 }
+
+// TestHTTPStaging compares what is seen of the staging folder over HTTP and by RPC.
+func TestHTTPStaging(t *testing.T) {
+	const root = "/user/alice/.heddle"
+	for name, x := range map[string]struct {
+		seen, byRPC string
+		status      Status
+		diagnosis   string
+	}{
+		"all":           {root, root, Pass, ""},
+		"home":          {"/user/alice", "/user/alice", Pass, ""},
+		"nothing":       {"/", "/", Warn, "http-staging"},
+		"less over it":  {"/user", "/user/alice", Fail, "http-other"},
+		"more over it":  {root, "/user", Fail, "http-other"},
+		"nothing there": {"/", "/user/alice", Fail, "http-other"},
+	} {
+		if v := HTTPStaging(root, "alice", x.seen, x.byRPC, nil); v.Status != x.status || v.Diagnosis != x.diagnosis || v.Means == "" || (v.Fix == "") != (v.Status == Pass) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// TestKeylessTokens warns where key servers gave no tokens, unless worse is to be told.
+func TestKeylessTokens(t *testing.T) {
+	lack := Tokens{Keyless: errors.New("the key server refuses")}
+	if v := lack.Judge(time.Now()); v.Status != Warn || v.Diagnosis != "token-keys" || v.Means != "the key server refuses" {
+		t.Errorf("%+v", v)
+	}
+	lack.RenewErr = errors.New("no")
+	if v := lack.Judge(time.Now()); v.Diagnosis != "token-renew" {
+		t.Errorf("%+v", v)
+	}
+}

@@ -71,6 +71,17 @@ func openGateway(conf *hconf.Conf, password string) (*gateway, error) {
 	return g, nil
 }
 
+// CheckHTTP reports why HDFS can't be spoken to over HTTP as a configuration says, nil if it can or is not.
+func CheckHTTP(conf *hconf.Conf) error {
+	_, err := openGateway(conf, "")
+	return err
+}
+
+// OverHTTP reports whether the default file system is spoken to over HTTP, and if so, whether by a password.
+func (i *Identity) OverHTTP() (yes, password bool) {
+	return i.gateway != nil, i.gateway != nil && i.gateway.user != ""
+}
+
 // webOf is hdfs.Config.Web: for the default file system, or any where NameNodes speak WebHDFS themselves.
 func (i *Identity) webOf(nameNodes []string) (hdfs.Web, error) {
 	if len(i.gateway.bases) > 0 {
