@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ func TestZones(t *testing.T) {
 		if hdfs.TroubleOf(err) != hdfs.Sealed || !strings.Contains(err.Error(), "cannot have the key server (kms://http@localhost:") || !strings.Contains(hdfs.Advice(err, "alice"), "can be reached from here") {
 			t.Errorf("%v", err)
 		}
+		x.testWithoutKeys(t)
 	})
 }
 
@@ -137,6 +139,30 @@ func (x *cluster) testZoneJob(t *testing.T) {
 		t.Fatalf("%v\n%s\n%s", err, out, x.logs())
 	}
 	x.checkCounts(t, "/user/alice/zone/out2", out)
+}
+
+// testWithoutKeys runs jobs while the key server is away: one that has nothing in a zone does without its token, one that writes into a zone is refused.
+func (x *cluster) testWithoutKeys(t *testing.T) {
+	exe := testbed.BuildProgram(t, x.bed, "./cmd/heddle", "heddle")
+	for name, args := range map[string][]string{"ticket": nil, "keytab": {"--kerberos.keytab", x.kdc.KeytabOf("alice")}} {
+		cache := "KRB5CCNAME=FILE:" + filepath.Join(x.bed.Dir("keyless"), name)
+		x.kdc.Kinit(strings.TrimPrefix(cache, "KRB5CCNAME="), x.kdc.KeytabOf("alice"), "alice")
+		job := x.bed.File("keyless/"+name+".yaml", fmt.Sprintf(wordCount, "keyless-"+name))
+		out, err := x.heddle(t, exe, []string{cache}, append([]string{"run", job, "--target", "yarn", "--agents", "1"}, args...)...)
+		if err != nil || !strings.Contains(out, "warning: cannot get a delegation token of the key server (kms://http@localhost:") || !strings.Contains(out, "nothing that the job names is in one") {
+			t.Errorf("%s: %v\n%s\n%s", name, err, out, x.logs())
+			continue
+		}
+		x.checkCounts(t, "/user/alice/keyless-"+name, out)
+		job = x.bed.File("keyless/"+name+"-zone.yaml", fmt.Sprintf(wordCount, "zone/keyless"))
+		out, err = x.heddle(t, exe, []string{cache}, append([]string{"run", job, "--target", "yarn", "--agents", "1"}, args...)...)
+		if ee, ok := errors.AsType[*exec.ExitError](err); !ok || ee.ExitCode() != 3 || !strings.Contains(out, "hdfs:///user/alice/zone/keyless is in an encryption zone of HDFS: cannot get a delegation token") || !strings.Contains(out, "see that the key server (KMS) runs") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+		if out, err = x.heddle(t, exe, []string{cache}, append([]string{"doctor", job, "--target", "yarn"}, args...)...); !strings.Contains(out, "token-keys") {
+			t.Errorf("doctor: %v\n%s", err, out)
+		}
+	}
 }
 
 // testOverHTTP speaks WebHDFS with the NameNode, and HttpFS, with files within a zone and out of it, and runs jobs by either, whose containers have nothing but
