@@ -23,6 +23,7 @@ type client struct {
 	// ticket is YARN's, which proves who we are where there is no token; nil: there is none.
 	ticket *token.Token
 	query  string                 // of each request, for who passes it on
+	cookie *http.Cookie           // likewise; nil: none
 	find   func() (string, error) // its address; nil: it is known
 	http   http.Client
 	web    string // address, once it is known
@@ -122,6 +123,9 @@ func (c *client) fetch(ctx context.Context, method, path string, payload []byte)
 	req, err := http.NewRequestWithContext(ctx, method, base+withQuery(path, c.query), bytes.NewReader(payload))
 	if err != nil {
 		return nil, err
+	}
+	if c.cookie != nil {
+		req.AddCookie(c.cookie)
 	}
 	if payload != nil {
 		req.Header.Set("Content-Type", "application/json")

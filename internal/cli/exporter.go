@@ -32,7 +32,7 @@ func (s *session) exporterCommand() *cobra.Command {
 		Long: `Serve the metrics of all running applications at /metrics on one port, for Prometheus: it can neither follow applications from host to host nor log in at a
 ResourceManager. With the target yarn, applications are found by the ResourceManager and read through its proxy as the user who is logged in (kinit, or
 kerberos.keytab); with others, those of this host. Each series gets the labels app, job, queue and user, so that Prometheus wants honor_labels: true. An application
-that can't be read has heddle_app_up 0, and spoils nothing for others.
+that can't be read has heddle_app_up 0, and spoils nothing for others; one that the user may not look at (yarn.acl-view) is left out, with a warning.
 
 The port is plain HTTP and asks nobody who he is: bind it where Prometheus alone reaches it.`,
 		Example: "  heddle exporter --target yarn\n  heddle exporter --target yarn --listen :9464 --kerberos.keytab monitor.keytab --kerberos.principal monitor@EXAMPLE.COM",
@@ -138,6 +138,10 @@ func (t *yarnTargets) find(ctx context.Context) ([]exporter.Target, error) {
 			continue
 		}
 		c := t.known[a.ID]
+		if t.h.hidden(a) {
+			out = append(out, exporter.Target{App: a.ID, Job: a.Name, Queue: a.Queue, User: a.User, Read: func(context.Context) ([]byte, error) { return nil, exporter.ErrDenied }})
+			continue
+		}
 		if c == nil {
 			f := newFollower(t.h, id, "")
 			f.address(ctx, a)
@@ -146,7 +150,13 @@ func (t *yarnTargets) find(ctx context.Context) ([]exporter.Target, error) {
 		read := func(context.Context) ([]byte, error) { return nil, errNoWay }
 		if c != nil {
 			known[a.ID] = c
-			read = func(ctx context.Context) ([]byte, error) { return c.fetch(ctx, http.MethodGet, "/metrics", nil) }
+			read = func(ctx context.Context) ([]byte, error) {
+				text, err := c.fetch(ctx, http.MethodGet, "/metrics", nil)
+				if denied(err) {
+					err = fmt.Errorf("%w: %w", exporter.ErrDenied, err)
+				}
+				return text, err
+			}
 		}
 		out = append(out, exporter.Target{App: a.ID, Job: a.Name, Queue: a.Queue, User: a.User, Read: read})
 	}

@@ -20,25 +20,29 @@ import (
 
 func (s *session) historyCommand() *cobra.Command {
 	var asJSON, all bool
+	var user string
 	cmd := &cobra.Command{
 		Use: "history [app]", Short: "Show what an application did that has ended", Args: maxArgs(1), ValidArgsFunction: s.completeApp(true),
 		Long: `Show the report that an application's ApplicationMaster left: job graph and counters, why it failed, lag, containers and how they ended, and the
 configuration with its origins, secrets masked. Without an id: list the reports that there are, of this host or, with the target yarn, yours of the cluster.
 
 A report is written at the end, and while the job runs every history.interval, so that there is one of an ApplicationMaster that was killed: it says then that
-it is not complete, and when it was written. Reports of applications on YARN are in the folder history of the staging folder in HDFS, for their owner alone. The newest
+it is not complete, and when it was written. Reports of applications on YARN are in the folder history of the staging folder in HDFS, for their owner alone, whatever yarn.acl-view says; for others, he opens it, or writes
+them out (--json). The newest
 history.max-count stay, for history.max-age.`,
 		Example: "  heddle history\n  heddle history --target yarn\n  heddle history application_1767225600000_0001\n  heddle history heddle-1767225600-1a2b3c4d --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if id, ok := onYARN(args); ok {
 				return s.askYARN(cmd.Context(), func(ctx context.Context, h *hadoop) error {
-					r, err := readReport(ctx, h.shelf(), id.String())
-					if err != nil {
-						return hdfsReportError(err, id.String())
-					}
 					var seen *yarnclient.App
 					if a, err := h.rm.App(ctx, id); err == nil {
 						seen = &a
+						user = cmp.Or(user, a.User)
+					}
+					shelf := h.shelfOf(user)
+					r, err := readReport(ctx, shelf, id.String())
+					if err != nil {
+						return h.reportError(err, shelf, id.String(), user)
 					}
 					return s.showReport(r, seen, asJSON, all)
 				})
@@ -48,7 +52,7 @@ history.max-count stay, for history.max-age.`,
 				return err
 			}
 			if len(args) == 0 && c.Text("target") == "yarn" {
-				return s.askYARN(cmd.Context(), func(ctx context.Context, h *hadoop) error { return s.listReports(ctx, h.shelf(), asJSON) })
+				return s.askYARN(cmd.Context(), func(ctx context.Context, h *hadoop) error { return s.listReports(ctx, h.shelfOf(user), asJSON) })
 			}
 			dir, err := s.stateDir(c)
 			if err != nil {
@@ -66,6 +70,7 @@ history.max-count stay, for history.max-age.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVar(&user, "user", "", "whose reports, if not your own and YARN has forgotten the application (target yarn)")
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also options that have their defaults")
 	return cmd
 }
@@ -82,9 +87,17 @@ func readReport(ctx context.Context, shelf history.Shelf, app string) (*history.
 	return history.Decode(data)
 }
 
-func hdfsReportError(err error, app string) error {
+// reportError gives an error about the report of a user's application its exit code, and says what helps.
+func (h *hadoop) reportError(err error, shelf history.HDFS, app, user string) error {
+	if errors.Is(err, fs.ErrPermission) && user != "" && user != h.user {
+		if name, perr := shelf.Path(app); perr == nil {
+			return precondition(fmt.Errorf("HDFS does not let %s read %s, the report of an application of %s's: %w", h.user, name, user, err),
+				fmt.Sprintf("reports are for their owner alone, whatever yarn.acl-view says: let %s write it out by heddle history %s --json", user, app),
+				fmt.Sprintf("or let %s open the file, and the way to it: hdfs dfs -setfacl -m user:%s:r-- %s, and user:%s:--x for each folder above that is closed", user, h.user, name, h.user))
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return precondition(err, "it may still be starting, have run as another user, have ended before it could write one, or have been removed as too old", "its logs, if YARN collected them: yarn logs -applicationId "+app)
+		return precondition(err, "it may still be starting, have run as another user (--user), have ended before it could write one, or have been removed as too old", "its logs, if YARN collected them: yarn logs -applicationId "+app)
 	}
 	return hdfsError(err)
 }

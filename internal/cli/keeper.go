@@ -28,8 +28,11 @@ func historyLimits(c *conf.Config) history.Limits {
 }
 
 // shelf is where the reports of a user's applications on a cluster are.
-func (h *hadoop) shelf() history.Shelf {
-	return history.HDFS{Open: func() (*ship.Store, interface{ Close() error }, error) { return h.openStore() }}
+func (h *hadoop) shelf() history.HDFS { return h.shelfOf("") }
+
+// shelfOf is where the reports of a user's applications are, or of ours.
+func (h *hadoop) shelfOf(user string) history.HDFS {
+	return history.HDFS{Open: func() (*ship.Store, interface{ Close() error }, error) { return h.openStoreOf(user) }}
 }
 
 // runKept runs an ApplicationMaster, of which reports are written meanwhile and at its end.

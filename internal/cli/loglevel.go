@@ -100,7 +100,7 @@ type asker func(ctx context.Context, question func(context.Context, *client) err
 func (s *session) withMaster(ctx context.Context, args []string, do func(context.Context, asker) error) error {
 	if id, ok := onYARN(args); ok {
 		return s.withYARN(func(c *conf.Config, h *hadoop) error {
-			a, err := h.rm.App(ctx, id)
+			a, err := h.app(ctx, id)
 			if err != nil {
 				return yarnError(err)
 			}
@@ -108,7 +108,7 @@ func (s *session) withMaster(ctx context.Context, args []string, do func(context
 			defer f.close()
 			f.address(ctx, a)
 			return do(ctx, func(ctx context.Context, question func(context.Context, *client) error) error {
-				return refusal(f.ask(ctx, question))
+				return h.refused(a, f.ask(ctx, question))
 			})
 		})
 	}

@@ -66,7 +66,13 @@ func (f *follower) seen(ctx context.Context) (*appmaster.Snapshot, error) {
 		case s.report.Ended():
 			return nil, precondition(fmt.Errorf("%s has ended: %s", f.id, yarnState(*s.report).State), "heddle status "+f.id.String())
 		}
+		if f.h.hidden(*s.report) {
+			return nil, f.h.hiddenError(*s.report)
+		}
 		return nil, fmt.Errorf("%w: its state at YARN is %s; %s", errNotYet, s.report.State, waitReason(s.report.Diagnostics))
+	}
+	if s.report != nil && f.h.hidden(*s.report) {
+		return nil, f.h.hiddenError(*s.report)
 	}
 	if s.snap == nil && s.snapErr == nil {
 		s.snap, s.snapErr = f.snapshot(ctx)
@@ -113,6 +119,8 @@ func (s *session) top(ctx context.Context, app string, look func(context.Context
 		case errors.Is(err, errNotYet) && !once:
 			missed = 0
 			view.redraw(s.out, []string{app + " " + printable(err.Error())})
+		case denied(err):
+			return precondition(fmt.Errorf("the ApplicationMaster of %s does not let you see the job: %w", app, err), allowView)
 		case once || missed == topPatience:
 			return unreachable(fmt.Errorf("the ApplicationMaster of %s does not answer: %w", app, err), s.env.Program+" status "+app)
 		default:

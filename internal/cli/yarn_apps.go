@@ -122,14 +122,11 @@ func (s *session) printYARNApps(states []appState) error {
 // statusYARN shows how an application on YARN is doing: what its ApplicationMaster says, if that can be asked, and YARN's report.
 func (s *session) statusYARN(ctx context.Context, id yarnid.Application, asJSON bool) error {
 	return s.withYARN(func(_ *conf.Config, h *hadoop) error {
-		a, err := h.rm.App(ctx, id)
+		a, err := h.app(ctx, id)
 		if err != nil {
 			return yarnError(err)
 		}
 		st := yarnState(a)
-		if hidden(a) {
-			return precondition(fmt.Errorf("YARN does not let %s look at %s, which is %s's and %s", h.user, id, a.User, st.State), "its owner can allow it by yarn.acl-view")
-		}
 		var silent error
 		if a.State == yarnclient.StateRunning {
 			f := newFollower(h, id, "")
@@ -152,9 +149,6 @@ func (s *session) statusYARN(ctx context.Context, id yarnid.Application, asJSON 
 	})
 }
 
-// hidden reports whether YARN told of an application only that it is there, as it does to those who may not look at it.
-func hidden(a yarnclient.App) bool { return a.State == yarnclient.StateRunning && a.Started.IsZero() }
-
 // masterSaidNothing tells why there is no word of an ApplicationMaster beside YARN's report: it does not answer, or it does, and refuses.
 func (s *session) masterSaidNothing(h *hadoop, id yarnid.Application, err error) error {
 	if e, ok := errors.AsType[*answerError](err); ok {
@@ -163,7 +157,7 @@ func (s *session) masterSaidNothing(h *hadoop, id yarnid.Application, err error)
 			_, err := fmt.Fprintln(s.env.Stderr, "heddle: the job's own figures are to be had through the ResourceManager's web proxy alone, which can't be reached from here")
 			return err
 		case http.StatusForbidden:
-			return precondition(fmt.Errorf("the ApplicationMaster of %s does not let %s see the job: %w", id, h.user, e), "its owner can allow it by yarn.acl-view")
+			return precondition(fmt.Errorf("the ApplicationMaster of %s does not let %s see the job: %w", id, h.user, e), allowView)
 		}
 	}
 	return h.silentMaster(id, err)
@@ -212,7 +206,7 @@ func (s *session) printYARNStatus(st appState) error {
 // cancelYARN asks the ApplicationMaster to cancel the job, or YARN to end the application if that can't be asked or hard is set, and waits for the end.
 func (s *session) cancelYARN(ctx context.Context, id yarnid.Application, hard bool) error {
 	return s.withYARN(func(c *conf.Config, h *hadoop) error {
-		a, err := h.rm.App(ctx, id)
+		a, err := h.app(ctx, id)
 		if err != nil {
 			return yarnError(err)
 		}
@@ -231,7 +225,7 @@ func (s *session) cancelYARN(ctx context.Context, id yarnid.Application, hard bo
 			err = h.rm.Kill(ctx, id, "killed by "+h.user)
 		}
 		if err != nil && ctx.Err() == nil {
-			return yarnError(err)
+			return h.mayNot(a, err)
 		}
 		if a, err = s.awaitYARN(ctx, h, id); err != nil {
 			return err
@@ -312,7 +306,7 @@ the cluster.`,
 
 func (s *session) waitYARN(ctx context.Context, id yarnid.Application, f runFlags) error {
 	return s.withYARN(func(c *conf.Config, h *hadoop) error {
-		a, err := h.rm.App(ctx, id)
+		a, err := h.app(ctx, id)
 		if err != nil {
 			return yarnError(err)
 		}

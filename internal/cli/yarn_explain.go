@@ -112,7 +112,7 @@ func (h *hadoop) appToExplain(ctx context.Context, args []string) (yarnid.Applic
 
 // factsOf asks for what an explanation needs. What can't be had is named, and left out.
 func (h *hadoop) factsOf(ctx context.Context, id yarnid.Application, quick bool) (f explain.Facts, unknown []string, err error) {
-	if f.App, err = h.rm.App(ctx, id); err != nil {
+	if f.App, err = h.app(ctx, id); err != nil {
 		return f, nil, err
 	}
 	f.Now, f.Expiry = time.Now(), h.masterExpiry()

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -120,6 +121,7 @@ func (f *follower) address(ctx context.Context, app yarnclient.App) {
 		f.proxied = clientOf(f.id.String(), "")
 		f.proxied.http.Transport, _ = f.h.id.REST(nil)
 		f.proxied.web = strings.TrimSuffix(app.TrackingURL, "/")
+		f.proxied.cookie = proxyWarned(f.id)
 		q := url.Values{"user.name": {f.h.user}, "proxyapproved": {"true"}}
 		if real := f.h.id.Real(); real != "" {
 			q.Set("doAs", f.h.user)
@@ -132,6 +134,12 @@ func (f *follower) address(ctx context.Context, app yarnclient.App) {
 		}
 		f.proxied.query = "?" + q.Encode()
 	}
+}
+
+// proxyWarned is the cookie of who was warned by YARN's proxy that the application is another user's. Without it, a proxy that stands alone
+// answers such a user with a page that warns, whatever proxyapproved says.
+func proxyWarned(id yarnid.Application) *http.Cookie {
+	return &http.Cookie{Name: "checked_" + id.String(), Value: "true"}
 }
 
 var errNoWay = errors.New("the ResourceManager knows no address of the ApplicationMaster yet")

@@ -33,7 +33,7 @@ func (s *session) logsYARN(ctx context.Context, id yarnid.Application, lines int
 		logs := map[string]*yarnLog{}
 		printed := false
 		for {
-			a, err := h.rm.App(ctx, id)
+			a, err := h.app(ctx, id)
 			if err != nil {
 				return yarnError(err)
 			}

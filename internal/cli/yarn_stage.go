@@ -28,12 +28,15 @@ type launch struct {
 }
 
 // openStore connects to the staging folder.
-func (h *hadoop) openStore() (*ship.Store, *hdfs.FS, error) {
+func (h *hadoop) openStore() (*ship.Store, *hdfs.FS, error) { return h.openStoreOf("") }
+
+// openStoreOf opens the staging folder of a user, or ours.
+func (h *hadoop) openStoreOf(user string) (*ship.Store, *hdfs.FS, error) {
 	cfg, err := h.hdfs()
 	if err != nil {
 		return nil, nil, precondition(err)
 	}
-	store, f, err := ship.Open(ship.Options{Conf: h.conf, HDFS: cfg, StagingDir: h.staging, Owners: h.owners, Public: h.public})
+	store, f, err := ship.Open(ship.Options{Conf: h.conf, HDFS: cfg, StagingDir: h.staging, Of: user, Owners: h.owners, Public: h.public})
 	if err != nil {
 		return nil, nil, hdfsError(err)
 	}

@@ -22,6 +22,9 @@ type Target struct {
 	Read func(context.Context) ([]byte, error)
 }
 
+// ErrDenied is the error of a Read of an application that we may not look at. It is left out, and is no fault.
+var ErrDenied = errors.New("this user may not look at the application")
+
 // Config is what an Exporter needs to know.
 type Config struct {
 	// Find returns the applications that run.
@@ -42,6 +45,7 @@ type Exporter struct {
 	targets []Target
 	found   time.Time       // when; zero: never
 	silent  map[string]bool // applications that could not be read the last time
+	barred  map[string]bool // applications that we may not look at, which was told
 }
 
 // New returns an exporter.
@@ -55,7 +59,7 @@ func New(cfg Config) *Exporter {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Exporter{cfg: cfg, gate: make(chan struct{}, 1), silent: map[string]bool{}}
+	return &Exporter{cfg: cfg, gate: make(chan struct{}, 1), silent: map[string]bool{}, barred: map[string]bool{}}
 }
 
 // Bounds of a scrape.
@@ -118,8 +122,13 @@ func (e *Exporter) gather(ctx context.Context) *merged {
 		})
 	}
 	wg.Wait()
+	barred := e.bar(answers)
+	m.gauge("heddle_exporter_denied_applications", "Running applications that are left out, since the exporter's user may not look at them", nil, float64(barred))
 	for i := range answers {
 		t, a := &e.targets[i], &answers[i]
+		if errors.Is(a.err, ErrDenied) {
+			continue
+		}
 		if a.err == nil {
 			a.err = m.add(a.text, t.labels())
 		}
@@ -131,6 +140,25 @@ func (e *Exporter) gather(ctx context.Context) *merged {
 		e.silent[t.App] = a.err != nil
 	}
 	return m
+}
+
+// bar counts the applications that we may not look at, and tells of those that are new, all at once.
+func (e *Exporter) bar(answers []answer) (n int) {
+	barred := map[string]bool{}
+	var fresh []string
+	for i := range answers {
+		if app := e.targets[i].App; errors.Is(answers[i].err, ErrDenied) {
+			if barred[app] = true; !e.barred[app] {
+				fresh = append(fresh, app)
+			}
+		}
+	}
+	if len(fresh) > 0 {
+		e.cfg.Logger.Warn("left out applications that the exporter's user may not look at: their owners can allow it by yarn.acl-view, or leave them out by --user and --in-queue",
+			"applications", len(fresh), "first", fresh[0])
+	}
+	e.barred = barred
+	return len(barred)
 }
 
 // find looks for applications, if that is due. Those that were found before stay when it can't be done.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -145,4 +146,25 @@ func TestFind(t *testing.T) {
 			t.Errorf("POST: %d", w.Code)
 		}
 	})
+}
+
+// TestDenied: applications that we may not look at are left out and counted, and told of once.
+func TestDenied(t *testing.T) {
+	var log strings.Builder
+	denied := Target{App: "application_1_0002", User: "bob", Read: reads(nil, fmt.Errorf("%w: 401", ErrDenied))}
+	targets := []Target{{App: "application_1_0001", Read: reads([]byte("x 1\n"), nil)}, denied}
+	e := New(Config{Find: func(context.Context) ([]Target, error) { return targets, nil }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 3 {
+		_, text := scrape(e)
+		if strings.Contains(text, "0002") || !strings.Contains(text, "heddle_exporter_denied_applications 1\n") || !strings.Contains(text, `heddle_app_up{app="application_1_0001"} 1`) {
+			t.Errorf("it serves\n%s", text)
+		}
+	}
+	targets = append(targets, Target{App: "application_1_0003", Read: denied.Read}, Target{App: "application_1_0004", Read: denied.Read})
+	if _, text := scrape(e); !strings.Contains(text, "heddle_exporter_denied_applications 3\n") {
+		t.Errorf("it serves\n%s", text)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "applications=1 first=application_1_0002") || !strings.Contains(log.String(), "applications=2 first=application_1_0003") {
+		t.Errorf("it logs\n%s", &log)
+	}
 }

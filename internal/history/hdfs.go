@@ -18,6 +18,15 @@ type HDFS struct {
 	Open func() (*ship.Store, interface{ Close() error }, error)
 }
 
+// Path is where the report of an application is.
+func (h HDFS) Path(app string) (name string, err error) {
+	err = h.with(func(s *ship.Store) error {
+		name = path.Join(s.HistoryDir(), Name(app))
+		return nil
+	})
+	return name, err
+}
+
 func (h HDFS) with(do func(*ship.Store) error) error {
 	s, conn, err := h.Open()
 	if err != nil {

@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path"
@@ -17,6 +18,8 @@ type Options struct {
 	HDFS hdfs.Config
 	// StagingDir is a folder, or the hdfs: URI of one; "": .heddle in the user's home on the default file system.
 	StagingDir string
+	// Of is the user whose folder it is; "": who we are. In that of another only files that are open to us can be read.
+	Of string
 	// Owners are users whose programs in StagingDir are trusted beside our own.
 	Owners []string
 	// Public lets nodes share programs among users. It needs a StagingDir.
@@ -28,6 +31,7 @@ func Open(o Options) (*Store, *hdfs.FS, error) {
 	if o.Public && o.StagingDir == "" {
 		return nil, nil, fmt.Errorf("cannot share programs among users from a home: set yarn.staging-dir to a folder for all")
 	}
+	of := cmp.Or(o.Of, o.HDFS.User)
 	cluster, err := o.Conf.DefaultFS()
 	uri, dir := splitURI(o.StagingDir)
 	if uri != "" {
@@ -40,7 +44,7 @@ func Open(o Options) (*Store, *hdfs.FS, error) {
 	}
 	s := &Store{URI: cluster.URI, User: o.HDFS.User, Owners: o.Owners, Public: o.Public}
 	if o.StagingDir == "" {
-		home, err := Home(o.Conf, o.HDFS.User)
+		home, err := Home(o.Conf, of)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -49,7 +53,7 @@ func Open(o Options) (*Store, *hdfs.FS, error) {
 		if !path.IsAbs(dir) {
 			return nil, nil, fmt.Errorf("cannot use yarn.staging-dir %s: it must be an absolute path or a URI such as hdfs://nameservice/heddle", o.StagingDir)
 		}
-		s.Root, s.Provided = path.Join(dir, o.HDFS.User), path.Join(dir, "bin")
+		s.Root, s.Provided = path.Join(dir, of), path.Join(dir, "bin")
 	}
 	cfg := o.HDFS
 	cfg.NameNodes = cluster.NameNodes
