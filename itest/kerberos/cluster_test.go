@@ -92,6 +92,7 @@ func TestCluster(t *testing.T) {
 	t.Run("yarn", x.testYARN)
 	t.Run("job", x.testJob)
 	t.Run("attacks", x.testAttacks)
+	t.Run("observe", x.testObserve)
 	t.Run("doctor", x.testDoctor)
 	t.Run("doctor, Kafka", x.testDoctorKafka)
 	t.Run("proxy user", x.testProxyUser)
