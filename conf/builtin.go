@@ -287,6 +287,9 @@ var builtin = []Option{
 	{Name: "kafka.sasl.kerberos.conf", Type: String, File: true,
 		Doc: "Kerberos configuration. Unset: $KRB5_CONFIG, or /etc/krb5.conf."},
 
+	{Name: "kafka.delegation-token", Type: Enum, Default: "auto", Values: []string{"auto", "on", "off"},
+		Doc: "Whether an application on YARN logs in to brokers that want GSSAPI by a delegation token of theirs, which the submission gets. auto: where no keytab is named by kafka.sasl.kerberos.keytab or kafka.properties, if it can be had. on: always, and the keytab is kept from agents. off: never."},
+
 	{Name: "schema-registry.urls", Type: List,
 		Doc: "URLs of a schema registry, for Avro and Protobuf; the first that answers is asked."},
 	{Name: "schema-registry.kind", Type: Enum, Default: "confluent", Values: []string{"confluent", "cloudera"},

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/kafka"
 )
 
 // Files that options name, such as a trust store, are on the host where the application is submitted. To processes on other hosts they travel with the
@@ -197,5 +198,8 @@ func writeFiles(c *conf.Config, dir string, secrets map[string]string) error {
 func agentSecrets(c *conf.Config, sec secrets) map[string]string {
 	out := c.Secrets()
 	maps.Copy(out, shippedFiles(sec.Options))
+	if keepsKafkaKeytab(c) {
+		delete(out, fileSecret+kafka.OptKerberosKeytab)
+	}
 	return out
 }

@@ -24,7 +24,8 @@ type tokenKeeper struct {
 	id      *identity.Identity
 	systems []hconf.FileSystem
 	mail    tokenMail
-	more    tokenSource                // of tokens other than Hadoop's; nil: none
+	more    tokenSource                // of tokens other than Hadoop's; nil: none, or there is no login to get them by
+	came    []token.Named              // with the submission
 	out     chan appmaster.TokenUpdate // to the ApplicationMaster's loop
 	look    chan struct{}              // a hint that something was handed in
 	log     *slog.Logger
@@ -34,9 +35,11 @@ type tokenKeeper struct {
 
 	// Owned by run, and by whoever comes after it.
 	notes  []creds.Note
-	mine   [][]token.Named // to be cancelled, in the order of getting them
+	mine   [][]token.Named // to be cancelled, in the order of getting them; all tokens of a group are more's, or none
 	warner creds.Warner
 	told   string // why fresh ones could not be had, as it was told last
+
+	toldMore string // the same of more's
 }
 
 // tokenSource gets tokens of a kind of its own.
@@ -57,9 +60,9 @@ const (
 	cancelLimit    = 10 * time.Second // for all cancellations together
 )
 
-// newTokenKeeper returns nil on a cluster that needs no tokens.
+// newTokenKeeper returns nil where no tokens are needed.
 func (m *yarnMaster) newTokenKeeper() (*tokenKeeper, error) {
-	if !m.h.id.Secure() {
+	if !m.h.id.Secure() && len(m.k.creds.Of(token.KindKafka)) == 0 {
 		return nil, nil
 	}
 	systems, err := m.h.fileSystems(m.app.conf)
@@ -67,9 +70,12 @@ func (m *yarnMaster) newTokenKeeper() (*tokenKeeper, error) {
 		return nil, err
 	}
 	k := &tokenKeeper{id: m.h.id, systems: systems, have: withoutApp(m.k.creds).Without(token.KindAMRM), out: make(chan appmaster.TokenUpdate), look: make(chan struct{}, 1), log: m.app.log,
-		mail: storeMail{m.h, m.app.dir.id}}
+		mail: storeMail{m.h, m.app.dir.id}, came: m.k.creds.Tokens}
 	if k.notes, err = creds.Notes(k.have); err != nil {
 		return nil, fmt.Errorf("cannot read what is known of the application's tokens: %w", err)
+	}
+	if k.more, err = m.kafkaSource(); err != nil {
+		return nil, err
 	}
 	return k, nil
 }
@@ -98,6 +104,11 @@ func (k *tokenKeeper) run(ctx context.Context) {
 		refresh.Stop()
 	}
 	defer refresh.Stop()
+	others := time.NewTimer(0)
+	if k.more == nil {
+		others.Stop()
+	}
+	defer others.Stop()
 	mail := time.NewTicker(mailEvery)
 	defer mail.Stop()
 	warn := time.NewTimer(0)
@@ -113,6 +124,8 @@ func (k *tokenKeeper) run(ctx context.Context) {
 				k.cancelAll(ctx, former)
 				former = nil
 			}
+		case <-others.C:
+			others.Reset(k.refreshMore(ctx))
 		case <-mail.C:
 			k.receive(ctx)
 		case <-k.look:
@@ -134,12 +147,6 @@ func (k *tokenKeeper) refresh(ctx context.Context) (time.Duration, bool) {
 	var notes []creds.Note
 	for _, t := range fresh.Tokens {
 		notes = append(notes, creds.NoteOf(t, creds.Fetched, until[t.Alias]))
-	}
-	if err == nil && k.more != nil {
-		var others token.Credentials
-		var itsNotes []creds.Note
-		others, itsNotes, err = k.more.fetch(ctx)
-		fresh.Tokens, notes = append(fresh.Tokens, others.Tokens...), append(notes, itsNotes...)
 	}
 	k.own(fresh.Tokens)
 	if err != nil {
@@ -164,11 +171,7 @@ func (k *tokenKeeper) refresh(ctx context.Context) (time.Duration, bool) {
 	}
 	k.log.Info("got fresh delegation tokens", "until", first.Until, "next", wait)
 	k.hand(ctx, nil)
-	if n := len(k.mine); n > 2 { // those before the last may be in use until every agent has the latest
-		k.cancelAll(ctx, k.mine[:n-2])
-		k.mine = slices.Clone(k.mine[n-2:])
-		k.record()
-	}
+	k.trim(ctx, false)
 	return wait, true
 }
 
@@ -183,6 +186,7 @@ func (k *tokenKeeper) notesWithout(c token.Credentials) []creds.Note {
 func (k *tokenKeeper) adopt(fresh token.Credentials, notes []creds.Note) {
 	k.id.Replace(fresh)
 	k.notes = notes
+	useKafkaTokens(fresh)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.have = identity.Merge(k.have, fresh)
@@ -190,10 +194,15 @@ func (k *tokenKeeper) adopt(fresh token.Credentials, notes []creds.Note) {
 
 // own notes tokens that are to be cancelled by us.
 func (k *tokenKeeper) own(ts []token.Named) {
-	if len(ts) > 0 {
-		k.mine = append(k.mine, ts)
-		k.record()
+	if len(ts) == 0 {
+		return
 	}
+	for _, more := range []bool{false, true} {
+		if group := slices.DeleteFunc(slices.Clone(ts), func(t token.Named) bool { return isMore(t) != more }); len(group) > 0 {
+			k.mine = append(k.mine, group)
+		}
+	}
+	k.record()
 }
 
 // hand gives the present tokens to all agents.
@@ -228,11 +237,12 @@ func (k *tokenKeeper) warn(ctx context.Context, now time.Time) time.Duration {
 		return time.Hour
 	}
 	issued := first.Issued
-	if k.canFetch() { // they are replaced when three quarters of their life have passed
+	replaced := k.replaces(first.Kind)
+	if replaced { // that happens when three quarters of their life have passed
 		issued = first.Until.Add(-first.Until.Sub(issued) / 3)
 	}
 	if k.warner.Look(now, issued, first.Until) {
-		k.tell(ctx, appmaster.TokenUpdate{Warning: tokenWarning(first, now, k.canFetch())})
+		k.tell(ctx, appmaster.TokenUpdate{Warning: tokenWarning(first, now, replaced)})
 	}
 	return min(time.Hour, max(time.Second, k.warner.Next().Sub(now)))
 }
@@ -284,8 +294,14 @@ func (k *tokenKeeper) cancelAll(ctx context.Context, all [][]token.Named) {
 	}
 }
 
-// end cancels what YARN does not know of, when nobody needs it any more. It comes after run.
-func (k *tokenKeeper) end(ctx context.Context) {
+// end cancels what YARN does not know of, when nobody needs it any more. It comes after run. last: no other attempt follows, which would begin by the
+// tokens of the submission.
+func (k *tokenKeeper) end(ctx context.Context, last bool) {
+	if last && k.more != nil {
+		if ts := slices.DeleteFunc(slices.Clone(k.came), func(t token.Named) bool { return !isMore(t) }); len(ts) > 0 {
+			k.mine = append(k.mine, ts)
+		}
+	}
 	k.cancelAll(ctx, k.mine)
 	k.mine = nil
 }

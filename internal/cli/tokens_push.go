@@ -67,9 +67,6 @@ type tokenPush struct {
 
 // pushTokens hands fresh tokens to an application.
 func (s *session) pushTokens(ctx context.Context, c *conf.Config, h *hadoop, id yarnid.Application, force, quiet bool) error {
-	if !h.id.Secure() {
-		return precondition(errNoTokens)
-	}
 	ctx, stop := context.WithTimeout(ctx, cmp.Or(c.Duration("timeout"), pushLimit))
 	defer stop()
 	a, err := h.rm.App(ctx, id)
@@ -127,6 +124,11 @@ func (p *tokenPush) fetch(ctx context.Context, c *conf.Config, snap *appmaster.S
 		return token.Credentials{}, precondition(err)
 	}
 	p.say.update("fetching tokens", false)
+	if !p.h.id.Secure() {
+		var fresh token.Credentials
+		err := p.fetchKafka(ctx, c, snap, &fresh)
+		return fresh, err
+	}
 	if p.h.id.Login() == nil { // what others fetched for us
 		fresh := token.Credentials{Tokens: creds.Delegations(p.h.id.Credentials())}
 		return fresh, nil
@@ -140,7 +142,8 @@ func (p *tokenPush) fetch(ctx context.Context, c *conf.Config, snap *appmaster.S
 	for _, t := range fresh.Tokens {
 		p.letter.Notes = append(p.letter.Notes, creds.NoteOf(t, creds.Pushed, until[t.Alias]))
 	}
-	return fresh, nil
+	err = p.fetchKafka(ctx, c, snap, &fresh)
+	return fresh, err
 }
 
 // deliver puts the tokens where the ApplicationMaster looks, and tells it so.

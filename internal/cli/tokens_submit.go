@@ -20,7 +20,7 @@ func endless(g *flow.Graph) bool {
 }
 
 // shortLife is a maximum life of tokens that is told of whatever the job.
-const shortLife = 24 * time.Hour
+const shortLife = 12 * time.Hour
 
 // lifeNote tells how long an application without a keytab can run, and what to do; "": it has one, it needs no tokens, or they are good for longer than
 // a job that ends by itself is likely to take.

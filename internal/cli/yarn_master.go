@@ -120,6 +120,7 @@ func (m *yarnMaster) open(path string) error {
 		return err
 	}
 	useHDFS(m.h.conf, m.h.id)
+	useKafkaTokens(m.k.creds)
 	if m.h.rm, err = resourceManagers(m.h.conf, m.h.id, yarnclient.REST, nil); err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (m *yarnMaster) run(ctx context.Context) error {
 	}
 	if why := context.Cause(ctx); why != nil {
 		m.driver.Close()
-		m.cancelTokens()
+		m.cancelTokens(false)
 		m.app.log.Warn("leaving without a word to YARN, which ends this attempt", "reason", why)
 		return &exitError{exitCancelled, fmt.Errorf("this attempt of the application was ended: %w", why), nil}
 	}
@@ -166,7 +167,7 @@ func (m *yarnMaster) run(ctx context.Context) error {
 	}
 	m.app.log.Info("unregistered", "status", status, "diagnostics", text)
 	m.clean()
-	m.cancelTokens()
+	m.cancelTokens(true)
 	if err != nil {
 		return failed(err)
 	}
@@ -181,12 +182,12 @@ func (m *yarnMaster) tokensThere() func() {
 	return m.tokens.hint
 }
 
-// cancelTokens ends tokens that only this attempt and its agents have used.
-func (m *yarnMaster) cancelTokens() {
+// cancelTokens ends tokens that only this attempt and its agents have used, and, after the last attempt, those of the submission that YARN does not end.
+func (m *yarnMaster) cancelTokens(last bool) {
 	if m.tokens == nil {
 		return
 	}
-	m.tokens.end(context.Background()) // it takes no longer than cancelLimit
+	m.tokens.end(context.Background(), last) // it takes no longer than cancelLimit
 }
 
 // clean removes the application's folder from HDFS.
@@ -440,6 +441,7 @@ func (s *session) runYARNAgent(ctx context.Context) error {
 		return err
 	}
 	useHDFS(hc, id)
+	useKafkaTokens(k.creds)
 	memory, _ := strconv.ParseInt(s.env.Getenv(containerVar), 10, 64)
 	cores, _ := strconv.ParseInt(s.env.Getenv(coresVar), 10, 64)
 	ratio, _ := strconv.ParseFloat(s.env.Getenv(vmemVar), 64)
@@ -462,6 +464,7 @@ func (s *session) runYARNAgent(ctx context.Context) error {
 		fresh, err := token.Parse(b)
 		if err == nil {
 			id.Replace(fresh)
+			useKafkaTokens(fresh)
 		}
 		return err
 	}

@@ -59,13 +59,18 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 	r.progress = newProgress(s, plan.Name, sub.id.String(), f.quiet, times)
 	r.progress.timings = f.timings
 	r.patience = max(0, slotsConfig(c).Timeout)
-	if interrupted {
-		return r.tooLate(ctx)
-	}
-	if f.detach {
+	if f.detach && !interrupted {
 		return r.detach()
 	}
-	return r.attend(ctx, newFollower(h, sub.id, sub.sec.Token).attach(), c.Duration("timeout"))
+	if interrupted {
+		err = r.tooLate(ctx)
+	} else {
+		err = r.attend(ctx, newFollower(h, sub.id, sub.sec.Token).attach(), c.Duration("timeout"))
+	}
+	if e, ok := errors.AsType[*exitError](err); !ok || e.code != exitTimeout && e.code != exitUnreachable { // else it goes on
+		sub.endKafkaTokens()
+	}
+	return err
 }
 
 // attended submits, shows what takes a while, and ends with a signal. What can't be undone has a context of its own, firm, which only a second signal ends:

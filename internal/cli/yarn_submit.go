@@ -48,6 +48,7 @@ type submission struct {
 	fs    *hdfs.FS
 	id    yarnid.Application
 	sec   secrets
+	kafka []kafkaToken // got for it
 }
 
 // say tells what takes a while.
@@ -87,6 +88,7 @@ func (sub *submission) submit(ctx, firm context.Context) error {
 	if err := sub.send(ctx, firm, app, p); err != nil {
 		if _, ok := errors.AsType[*unansweredError](err); !ok { // else YARN may start it yet, with what is there
 			sub.remove()
+			sub.endKafkaTokens()
 		}
 		return err
 	}
@@ -171,6 +173,9 @@ func (sub *submission) send(ctx, firm context.Context, app yarnclient.NewApp, p 
 	}
 	creds, err := sub.h.credentials(ctx, c, func(lack *identity.KeyTokenError) error { return sub.keyless(ctx, lack) })
 	if err != nil {
+		return err
+	}
+	if err := sub.addKafkaTokens(ctx, &creds); err != nil {
 		return err
 	}
 	if text := lifeNote(creds, app.ID.String(), sub.s.env.Program, sub.endless, time.Now()); text != "" {

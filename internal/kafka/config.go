@@ -107,6 +107,7 @@ const (
 	OptKerberosKeytab        = "kafka.sasl.kerberos.keytab"
 	OptKerberosCache         = "kafka.sasl.kerberos.cache"
 	OptKerberosConf          = "kafka.sasl.kerberos.conf"
+	OptDelegationToken       = "kafka.delegation-token"
 )
 
 // FromOptions makes a Config of the kafka.* options. brokers, where given, stand for kafka.brokers.

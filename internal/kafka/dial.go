@@ -21,9 +21,11 @@ import (
 type opener struct {
 	cfg    Config
 	sarama *sarama.Config
-	tls    *tls.Config // nil: plain
+	tls    *tls.Config          // nil: plain
+	token  func() (Token, bool) // what is shown in place of Kerberos' proof, if there is one
 
-	met sync.Map // addresses of brokers that were connected to
+	wide atomic.Bool // tokens are shown by SCRAM-SHA-512, since SCRAM-SHA-256 was refused
+	met  sync.Map    // addresses of brokers that were connected to
 }
 
 func newOpener(cfg Config) (*opener, error) {
@@ -39,7 +41,7 @@ func newOpener(cfg Config) (*opener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opener{cfg: cfg, sarama: sc, tls: tc}, nil
+	return &opener{cfg: cfg, sarama: sc, tls: tc, token: func() (Token, bool) { return heldToken(cfg.Brokers) }}, nil
 }
 
 // link is an open connection with the sarama broker on top of it.
@@ -158,12 +160,23 @@ func (o *opener) dial(ctx context.Context, network, addr string) (*openingConn, 
 	}
 	c := &openingConn{Conn: conn, stop: context.AfterFunc(ctx, func() { conn.Close() })}
 	if o.cfg.SASL.Mechanism == sarama.SASLTypeGSSAPI {
-		if c.life, err = o.gssapi(ctx, conn, addr); err != nil {
+		if c.life, err = o.prove(ctx, conn, addr); err != nil {
 			c.Close()
+			if o.widen(err) {
+				return o.dial(ctx, network, addr)
+			}
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// prove shows a delegation token, if there is one, or else proves by Kerberos who we are.
+func (o *opener) prove(ctx context.Context, conn net.Conn, addr string) (time.Duration, error) {
+	if t, ok := o.token(); ok {
+		return o.byToken(ctx, conn, addr, t)
+	}
+	return o.gssapi(ctx, conn, addr)
 }
 
 // openingConn is a connection that the end of a context closes, until opened or closed. Until then it listens to what is said.

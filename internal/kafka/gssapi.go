@@ -28,7 +28,7 @@ func (o *opener) gssapi(ctx context.Context, conn net.Conn, addr string) (time.D
 	if err := conn.SetDeadline(time.Now().Add(o.cfg.RequestTimeout)); err != nil {
 		return 0, err
 	}
-	d := &dialogue{conn: conn, format: kmsg.NewRequestFormatter(kmsg.FormatterClientID(o.cfg.ClientID))}
+	d := newDialogue(conn, o.cfg.ClientID)
 	if err := d.handshake("GSSAPI"); err != nil {
 		return 0, err
 	}
@@ -70,6 +70,10 @@ type dialogue struct {
 	format *kmsg.RequestFormatter
 	corr   int32
 	life   time.Duration // as the broker's last answer told
+}
+
+func newDialogue(conn net.Conn, client string) *dialogue {
+	return &dialogue{conn: conn, format: kmsg.NewRequestFormatter(kmsg.FormatterClientID(client))}
 }
 
 // handshake agrees on a mechanism.

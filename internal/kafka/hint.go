@@ -24,6 +24,9 @@ func (e *tlsError) Unwrap() error { return e.err }
 
 // doubt says which setting it may be when no connection to addr comes about; offered are the mechanisms of SASL that the broker named, if it did.
 func (o *opener) doubt(addr string, err error, offered []string) string {
+	if _, told := errors.AsType[*TokenError](err); told {
+		return ""
+	}
 	if t, ok := errors.AsType[*tlsError](err); ok {
 		return doubtTLS(t)
 	}

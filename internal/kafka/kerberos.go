@@ -21,6 +21,8 @@ type Kerberos struct {
 	Keytab    string
 	Cache     string // ticket cache, where there is no keytab; "": $KRB5CCNAME, or what krb5.conf says
 	Conf      string // "": $KRB5_CONFIG, or /etc/krb5.conf
+
+	Login *krb.Login // in place of all of these but the service; nil: as they say
 }
 
 func (k *Kerberos) validate() error {
@@ -49,6 +51,9 @@ var logins = struct {
 
 // login returns who we are, logged in or about to be.
 func (k *Kerberos) login() (*krb.Login, error) {
+	if k.Login != nil {
+		return k.Login, nil
+	}
 	key := Kerberos{Principal: k.Principal, Keytab: k.Keytab, Cache: k.Cache, Conf: k.Conf}
 	logins.Lock()
 	l := logins.of[key]

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/flow"
+	client "github.com/heddle-stream/heddle/internal/kafka"
 	"github.com/heddle-stream/heddle/itest/testbed"
 	"github.com/heddle-stream/heddle/kafkasink"
 	"github.com/heddle-stream/heddle/kafkasource"
@@ -44,7 +46,8 @@ func newRealm(t *testing.T) *realm {
 		JVM:       []string{"-Djava.security.krb5.conf=" + r.kdc.Conf},
 		Listeners: []string{"KRB:SASL_PLAINTEXT@" + r.plain, "KRBS:SASL_SSL@" + r.inTLS},
 		Extra: func(int) string {
-			return fmt.Sprintf(`sasl.enabled.mechanisms=GSSAPI
+			return fmt.Sprintf(`sasl.enabled.mechanisms=GSSAPI,SCRAM-SHA-256
+delegation.token.secret.key=of-the-test
 sasl.kerberos.service.name=kafka
 connections.max.reauth.ms=3000
 ssl.keystore.location=%[1]s
@@ -52,6 +55,8 @@ ssl.keystore.password=changeit
 ssl.keystore.type=PKCS12
 listener.name.krb.gssapi.sasl.jaas.config=%[2]s
 listener.name.krbs.gssapi.sasl.jaas.config=%[2]s
+listener.name.krb.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.krbs.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 `, filepath.Join(r.stores, "broker.p12"), login)
 		},
 	})[0]
@@ -122,6 +127,7 @@ sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required useKeyTab
 			t.Run(name, func(t *testing.T) { r.run(t, name, test.brokers, test.options, nil) })
 		})
 	}
+	all.Go(func() { t.Run("token", func(t *testing.T) { r.byToken(t, keytab) }) })
 	all.Wait()
 	t.Run("KDC away", func(t *testing.T) {
 		r.run(t, "away", r.plain, r.by("sasl.kerberos.keytab", keytab), r.kdc.Stop)
@@ -194,6 +200,54 @@ func (r *realm) run(t *testing.T, prefix, brokers string, options map[string]str
 	for line := range strings.Lines(log.String()) {
 		if strings.Contains(line, "WARN") && !strings.Contains(line, "the broker closed the connection") {
 			t.Errorf("reading and writing were held up: %s", line)
+		}
+	}
+}
+
+// byToken gets a delegation token by a keytab, and reads and writes by that token alone, until it is ended.
+func (r *realm) byToken(t *testing.T, keytab string) {
+	options := func(o map[string]string) func(string) (string, bool) {
+		return func(name string) (string, bool) { v, ok := o[name]; return v, ok }
+	}
+	login, err := client.FromOptions(options(r.by("sasl.kerberos.keytab", keytab)), []string{r.plain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, life, err := client.CreateToken(t.Context(), login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if life.Owner != "etl" || !life.Until.After(time.Now()) || life.Max.Before(life.Until) {
+		t.Errorf("the token's life is %+v", life)
+	}
+	// By another name of the brokers, so that nobody else here uses it.
+	_, port, _ := strings.Cut(r.plain, ":")
+	brokers := "127.0.0.1:" + port
+	shown := token
+	shown.Service = client.TokenService([]string{brokers})
+	client.UseTokens([]client.Token{shown})
+	without := r.by("sasl.kerberos.keytab", "/does/not/exist")
+	r.run(t, "token", brokers, without, nil)
+
+	if err := client.ExpireToken(t.Context(), login, token); err != nil {
+		t.Error(err)
+	}
+	cfg, err := client.FromOptions(options(without), []string{brokers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		c, err := client.NewClient(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Greet(t.Context(), brokers)
+		c.Close()
+		if _, refused := errors.AsType[*client.TokenError](err); refused {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after its end the token is good for: %v", err)
 		}
 	}
 }
