@@ -33,10 +33,10 @@ func Prove(r *http.Request, body []byte, token string) {
 const ticketScheme = "Heddle-Ticket "
 
 // Ticket is what vouches for a caller who has not the application's token: one of YARN's, for a user. Its password is known to that user and to us.
+// What the user may do, the Proxy's lists say, which may be long in answering: they are asked when the proof is good.
 type Ticket struct {
-	User         string
-	Password     []byte
-	View, Modify bool // what that user may do
+	User     string
+	Password []byte
 }
 
 // ProveBy is Prove by a ticket.
@@ -96,19 +96,23 @@ func (s *Server) proven(r *http.Request) (*caller, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(t.Password)
-		key, c, what, given = sum[:], &caller{user: t.User, modify: t.Modify, barred: !t.Modify && !t.View}, "the ticket", rest
+		key, c, what, given = sum[:], &caller{user: t.User}, "the ticket", rest
 	} else if given, ok = strings.CutPrefix(given, proofScheme); !ok {
 		return nil, nil
 	}
 	if err := s.check(r, given, key, what); err != nil {
 		return nil, err
 	}
+	if !c.modify {
+		c.modify = s.cfg.Proxy.Modify(c.user)
+		c.barred = !c.modify && !s.cfg.Proxy.View(c.user)
+	}
 	return c, nil
 }
 
 // ticket is the ticket that a proof begins with, and the rest of that.
 func (s *Server) ticket(given string) (t Ticket, rest string, err error) {
-	if s.cfg.Ticket == nil {
+	if s.cfg.Ticket == nil || s.cfg.Proxy == nil {
 		return t, "", errors.New("no tickets are taken here")
 	}
 	text, rest, _ := strings.Cut(given, " ")

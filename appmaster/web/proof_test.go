@@ -92,13 +92,16 @@ func TestProof(t *testing.T) {
 
 // TestTicket lets in who has a ticket of YARN's, as far as its user may.
 func TestTicket(t *testing.T) {
-	nobody := func(string) bool { return false }
+	var asked []string
+	only := func(name string) func(string) bool {
+		return func(user string) bool { asked = append(asked, user); return user == name }
+	}
 	people := map[string]Ticket{
-		"owner": {User: "alice", Password: []byte("a"), View: true, Modify: true},
-		"guest": {User: "bob", Password: []byte("b"), View: true},
+		"owner": {User: "alice", Password: []byte("a")},
+		"guest": {User: "bob", Password: []byte("b")},
 		"other": {User: "carol", Password: []byte("c")},
 	}
-	s, err := New(Config{Token: token, Proxy: &Proxy{View: nobody, Modify: nobody}, Ticket: func(id []byte) (Ticket, error) {
+	s, err := New(Config{Token: token, Proxy: &Proxy{View: only("bob"), Modify: only("alice")}, Ticket: func(id []byte) (Ticket, error) {
 		if p, ok := people[string(id)]; ok {
 			return p, nil
 		}
@@ -130,8 +133,12 @@ func TestTicket(t *testing.T) {
 	} {
 		r := httptest.NewRequest(x.method, x.path, nil)
 		ProveBy(r, nil, []byte(x.id), []byte(x.password))
+		asked = nil
 		if code, text := answer(r); code != x.code || !strings.Contains(text, x.says) {
 			t.Errorf("%s: %d %s; want %d and %q", name, code, text, x.code, x.says)
+		}
+		if good := bytes.Equal([]byte(x.password), people[x.id].Password); good != (len(asked) > 0) {
+			t.Errorf("%s: what %q may do was asked; they have proven to be somebody: %v", name, asked, good)
 		}
 	}
 	r := httptest.NewRequest("GET", "/api/job", nil)

@@ -55,7 +55,8 @@ type Config struct {
 	Log     func(name string) ([]string, error) // the last lines of a log; an error for people. Nil: not shown
 	Logger  *slog.Logger                        // nil: discards
 	Proxy   *Proxy                              // whose word is taken for who asks; nil: nobody's
-	// Ticket tells whose a ticket is by what identifies it (ProveBy), an error if it is none of this application's. Nil: there are no tickets.
+	// Ticket tells whose a ticket is by what identifies it (ProveBy), an error if it is none of this application's; Proxy says what they may do.
+	// Nil: there are no tickets.
 	Ticket func(identifier []byte) (Ticket, error)
 	// TokensThere has the ApplicationMaster look for tokens that were handed in where it expects them. It returns at once. Nil: it expects none.
 	TokensThere func()

@@ -106,7 +106,7 @@ func (f *follower) report(ctx context.Context, s *sight) {
 func (f *follower) address(ctx context.Context, app yarnclient.App) {
 	var ticket *token.Token
 	if f.token == "" && f.h.id.Secure() {
-		ticket, _ = f.h.rm.ClientToken(ctx, f.id) // without it, the proxy is the way
+		ticket = f.ticket(ctx)
 	}
 	if (f.token != "" || ticket != nil) && app.AMAddress != "" {
 		f.direct = clientOf(f.id.String(), f.token)
@@ -140,6 +140,20 @@ func (f *follower) address(ctx context.Context, app yarnclient.App) {
 // answers such a user with a page that warns, whatever proxyapproved says.
 func proxyWarned(id yarnid.Application) *http.Cookie {
 	return &http.Cookie{Name: "checked_" + id.String(), Value: "true"}
+}
+
+// ticketTimeout is how long the ResourceManager may take to give a ticket until the proxy has to do.
+const ticketTimeout = 5 * time.Second
+
+// ticket is YARN's word for who we are; nil: there is none, or its port for RPC is not for us.
+func (f *follower) ticket(ctx context.Context) *token.Token {
+	ctx, cancel := context.WithTimeout(ctx, ticketTimeout)
+	defer cancel()
+	t, err := f.h.rm.ClientToken(ctx, f.id)
+	if err != nil {
+		return nil
+	}
+	return t
 }
 
 var errNoWay = errors.New("the ResourceManager knows no address of the ApplicationMaster yet")

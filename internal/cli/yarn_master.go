@@ -241,7 +241,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	address := func(l net.Listener) string {
 		return net.JoinHostPort(m.k.host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 	}
-	m.callers = &tickets{attempt: m.k.id.Attempt, short: m.h.shortName, proxy: m.proxy()}
+	m.callers = &tickets{attempt: m.k.id.Attempt, short: m.h.shortName}
 	if m.tokens, err = m.newTokenKeeper(); err == nil {
 		m.driver, err = m.newDriver(address(pages), over)
 	}
@@ -255,7 +255,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
-	front, err := web.New(web.Config{Listener: pages, Token: m.app.sec.Token, Logger: m.app.log, Options: m.app.options, Advertise: m.k.host, Proxy: m.callers.proxy, Ticket: m.callers.of, TokensThere: m.tokensThere()})
+	front, err := web.New(web.Config{Listener: pages, Token: m.app.sec.Token, Logger: m.app.log, Options: m.app.options, Advertise: m.k.host, Proxy: m.proxy(), Ticket: m.callers.of, TokensThere: m.tokensThere()})
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}

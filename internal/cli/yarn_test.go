@@ -40,7 +40,9 @@ func TestCommandLine(t *testing.T) {
 }
 
 func TestHandedOn(t *testing.T) {
-	env := handedOn([]string{"PATH=/bin", "TZ=Europe/Paris", "OTEL_SERVICE_NAME=a \"b\" $c", "HEDDLE_TARGET=yarn", "GODEBUG=x=1", "AWS_SECRET=s"})
+	env := handedOn([]string{"PATH=/bin", "TZ=Europe/Paris", "OTEL_SERVICE_NAME=a \"b\" $c", "HEDDLE_TARGET=yarn", "GODEBUG=x=1", "AWS_SECRET=s",
+		// what a NodeManager gives an ApplicationMaster for HTTPS
+		"KEYSTORE_FILE_LOCATION=/c/yarn_provided.keystore", "KEYSTORE_PASSWORD=p", "TRUSTSTORE_FILE_LOCATION=/c/yarn_provided.truststore", "TRUSTSTORE_PASSWORD=p"})
 	if len(env) != 3 || env["TZ"] != "Europe/Paris" || env["GODEBUG"] != "x=1" {
 		t.Errorf("handed on: %v", env)
 	}

@@ -48,6 +48,7 @@ sink: { file: { path: "hdfs:///user/alice/out-attacks", format: json } }
 type target struct {
 	*cluster
 	app    string
+	exe    string // our program
 	report yarnclient.App
 	// What its containers know.
 	secret struct{ Token string }
@@ -68,12 +69,13 @@ func (x *cluster) testAttacks(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, x.logs())
 	}
-	v := &target{cluster: x, app: strings.TrimSpace(out[strings.LastIndex(out, "application_"):])}
+	v := &target{cluster: x, exe: exe, app: strings.TrimSpace(out[strings.LastIndex(out, "application_"):])}
 	v.open(t)
 	t.Logf("it runs after %v", time.Since(start).Round(100*time.Millisecond))
 	t.Run("secrets", v.secrets)
 	t.Run("pages", v.pages)
 	t.Run("direct", v.direct)
+	t.Run("tickets", v.tickets)
 	t.Run("control plane", v.control)
 	t.Run("exchange", v.exchange)
 	t.Run("names", v.names)

@@ -1,10 +1,12 @@
 package kerberos
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
@@ -123,6 +125,14 @@ sink: { file: { path: "hdfs:///user/alice/out-closed", format: json } }
 		t.Fatalf("with the port closed: %v\n%s", err, out)
 	}
 	app, _, _ := strings.Cut(out[strings.LastIndex(out, "application_"):], "\n")
+	// The ApplicationMaster is asked directly, by YARN's token for its callers: this ResourceManager's proxy could name nobody, were it open.
+	x.bed.Eventually("the job's own figures come with the port closed", 2*time.Minute, func() error {
+		out, err := x.heddle(t, exe, []string{cache, "HADOOP_CONF_DIR=" + conf}, "status", app, "--target", "yarn", "--json")
+		if err != nil || !strings.Contains(out, `"snapshot"`) {
+			return fmt.Errorf("%v\n%s", err, out)
+		}
+		return nil
+	})
 	for _, args := range [][]string{{"status"}, {"kill"}} {
 		if out, err = x.heddle(t, exe, []string{cache, "HADOOP_CONF_DIR=" + conf}, append(args, app, "--target", "yarn")...); err != nil {
 			t.Errorf("%s with the port closed: %v\n%s", args, err, out)
