@@ -66,14 +66,15 @@ func TestMemoryAdviceIsEnough(t *testing.T) {
 		return state, f
 	}
 	state, f := run(t, 4)
-	advice := regexp.MustCompile(`for the 4 tasks of agent agent-[12]: needs \d+ segments .* at least (\d+) bytes`).FindStringSubmatch(f.Message)
+	advice := regexp.MustCompile(`for the 4 tasks of agent agent-[12]: needs \d+ segments .* at least (\d+)KiB`).FindStringSubmatch(f.Message)
 	if state != cluster.Failed || f.Kind != cluster.Invalid || advice == nil {
 		t.Fatalf("%v: %#v", state, f)
 	}
-	bytes, err := strconv.Atoi(advice[1])
+	kib, err := strconv.Atoi(advice[1])
 	if err != nil {
 		t.Fatal(err)
 	}
+	bytes := kib << 10
 	if state, f := run(t, bytes/segment); state != cluster.Finished {
 		t.Errorf("with %d bytes, as advised: %v, %s", bytes, state, fmt.Sprint(f))
 	}
