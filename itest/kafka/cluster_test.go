@@ -59,7 +59,7 @@ func writeUntil(ctx context.Context, w flow.SinkWriter[string], stop <-chan stru
 		}
 		recs := make([]string, 20)
 		for i := range recs {
-			recs[i] = fmt.Sprintf("roll%06d", n+i)
+			recs[i] = fmt.Sprintf("roll%09d", n+i)
 		}
 		if err := w.Write(flow.Batch[string]{Recs: recs}); err != nil {
 			return n, err

@@ -143,7 +143,7 @@ func (x *reading) want(prefix string, n int) {
 	x.t.Helper()
 	var want []string
 	for i := range n {
-		want = append(want, fmt.Sprintf("%s%06d", prefix, i))
+		want = append(want, fmt.Sprintf("%s%09d", prefix, i))
 	}
 	slices.Sort(x.recs)
 	if !slices.Equal(x.recs, want) {
@@ -156,7 +156,7 @@ func write(t *testing.T, w flow.SinkWriter[string], prefix string, from, to int)
 	for ; from < to; from += 50 {
 		var recs []string
 		for i := from; i < min(from+50, to); i++ {
-			recs = append(recs, fmt.Sprintf("%s%06d", prefix, i))
+			recs = append(recs, fmt.Sprintf("%s%09d", prefix, i))
 		}
 		if err := w.Write(flow.Batch[string]{Recs: recs}); err != nil {
 			t.Fatal(err)
@@ -198,8 +198,8 @@ func TestConnectors(t *testing.T) {
 		}
 		for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
 			for i := range 5000 {
-				if n := counts[fmt.Sprintf("%s%06d", codec, i)]; n != 1 {
-					t.Fatalf("record %s%06d was read %d times by Kafka's own consumer", codec, i, n)
+				if n := counts[fmt.Sprintf("%s%09d", codec, i)]; n != 1 {
+					t.Fatalf("record %s%09d was read %d times by Kafka's own consumer", codec, i, n)
 				}
 			}
 		}
@@ -210,7 +210,7 @@ func TestConnectors(t *testing.T) {
 			k.CreateTopic("j-"+codec, 1)
 			lines := ""
 			for i := range 3000 {
-				lines += fmt.Sprintf("java%06d\n", i)
+				lines += fmt.Sprintf("java%09d\n", i)
 			}
 			if _, err := k.Tool(lines, "org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", k.Bootstrap, "--topic", "j-"+codec, "--compression-codec", codec); err != nil {
 				t.Fatal(err)
@@ -233,7 +233,7 @@ func TestConnectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range 10 {
-				if err := cl.ProduceSync(t.Context(), kgo.StringRecord(fmt.Sprintf("tx%06d", n+i))).FirstErr(); err != nil {
+				if err := cl.ProduceSync(t.Context(), kgo.StringRecord(fmt.Sprintf("tx%09d", n+i))).FirstErr(); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -84,7 +84,7 @@ func (l *long) produce(recs ...*kgo.Record) {
 // numberedRecords are records "prefix000000" and so on, spread over partitions.
 func numberedRecords(topic, prefix string, from, to, partitions int) (recs []*kgo.Record) {
 	for i := from; i < to; i++ {
-		recs = append(recs, &kgo.Record{Topic: topic, Partition: int32(i % partitions), Value: fmt.Appendf(nil, "%s%06d", prefix, i)})
+		recs = append(recs, &kgo.Record{Topic: topic, Partition: int32(i % partitions), Value: fmt.Appendf(nil, "%s%09d", prefix, i)})
 	}
 	return recs
 }
@@ -356,7 +356,7 @@ func longGrowth(l *long) {
 	l.request(req)
 	l.cl.ForceMetadataRefresh()
 	for i := range 5 {
-		l.produce(&kgo.Record{Topic: "growth", Partition: int32(1 + i%2), Value: fmt.Appendf(nil, "g%06d", i)})
+		l.produce(&kgo.Record{Topic: "growth", Partition: int32(1 + i%2), Value: fmt.Appendf(nil, "g%09d", i)})
 	}
 	found := 0
 	for end := time.Now().Add(time.Minute); found < 2 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
