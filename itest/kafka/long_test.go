@@ -81,7 +81,7 @@ func (l *long) produce(recs ...*kgo.Record) {
 	}
 }
 
-// numberedRecords are records "prefix000000" and so on, spread over partitions.
+// numberedRecords are records "prefix000000000" and so on, spread over partitions.
 func numberedRecords(topic, prefix string, from, to, partitions int) (recs []*kgo.Record) {
 	for i := from; i < to; i++ {
 		recs = append(recs, &kgo.Record{Topic: topic, Partition: int32(i % partitions), Value: fmt.Appendf(nil, "%s%09d", prefix, i)})
@@ -283,7 +283,7 @@ func longRetention(l *long) {
 			continue
 		case "earliest":
 			x.until(150)
-			if x.recs[100] != "r000150" {
+			if x.recs[100] != "r000000150" {
 				l.t.Errorf("%s: goes on at %s", policy, x.recs[100])
 			}
 		case "latest":
@@ -296,7 +296,7 @@ func longRetention(l *long) {
 			}
 			l.produce(numberedRecords(topic, "r", 200, 201, 1)...)
 			x.until(101)
-			if x.recs[100] != "r000200" {
+			if x.recs[100] != "r000000200" {
 				l.t.Errorf("%s: goes on at %s", policy, x.recs[100])
 			}
 		}
