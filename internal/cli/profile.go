@@ -106,12 +106,8 @@ func (s *session) takeProfile(ctx context.Context, ask asker, app string, f prof
 		fmt.Fprintf(s.env.Stderr, "taking a %s profile of %s for %s\n", kind, p.Of, d)
 	}
 	for p.State == appmaster.ProfileRunning {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.env.Signals:
-			return &exitError{exitCancelled, errors.New("interrupted"), nil}
-		case <-time.After(profilePoll):
+		if err := s.pollPause(ctx); err != nil {
+			return err
 		}
 		var all []appmaster.ProcessProfile
 		if err := ask(ctx, func(ctx context.Context, c *client) error { return c.do(ctx, http.MethodGet, "/api/profiles", &all) }); err != nil {
@@ -159,13 +155,21 @@ func (s *session) askProfile(ctx context.Context, ask asker, path, of string, p 
 			told = true
 			fmt.Fprintf(s.env.Stderr, "waiting for %s, for up to %s: the application is starting its agents\n", of, agentPatience)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.env.Signals:
-			return &exitError{exitCancelled, errors.New("interrupted"), nil}
-		case <-time.After(profilePoll):
+		if err := s.pollPause(ctx); err != nil {
+			return err
 		}
+	}
+}
+
+// pollPause waits until it is time to ask again, or nobody wants to know any more.
+func (s *session) pollPause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.env.Signals:
+		return &exitError{exitCancelled, errors.New("interrupted"), nil}
+	case <-time.After(profilePoll):
+		return nil
 	}
 }
 

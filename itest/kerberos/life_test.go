@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
 	"github.com/heddle-stream/heddle/itest/testbed"
 )
 
@@ -36,29 +35,5 @@ sink: { file: { path: "hdfs:///user/alice/life", format: json } }
 	if n := strings.Count(logs, "took fresh tokens"); n < 3 {
 		t.Errorf("the agent took fresh tokens %d times\n%s", n, logs)
 	}
-	how, err := x.identity(t, "alice").HDFS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	how.NameNodes = []string{x.h.NameNode}
-	f, err := hdfs.Open(how)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	files, err := f.List("/user/alice/life")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := 0
-	for _, file := range files {
-		data, err := f.ReadFile(file.Path, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines += strings.Count(string(data), "\n")
-	}
-	if lines != 10*seconds {
-		t.Errorf("HDFS has %d records of %d", lines, 10*seconds)
-	}
+	x.checkLines(t, "/user/alice/life", 10*seconds)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
+	"github.com/heddle-stream/heddle/internal/hadoop/identity"
 	"github.com/heddle-stream/heddle/itest/testbed"
 )
 
@@ -73,7 +74,13 @@ func (x *cluster) otherConf(t *testing.T, name string) string {
 // open connects to HDFS as the configuration says, as a user with a keytab.
 func (x *cluster) open(t *testing.T, user string) *hdfs.FS {
 	t.Helper()
-	how, err := x.identity(t, user).HDFS()
+	return x.openAs(t, x.identity(t, user))
+}
+
+// openAs opens the cluster's file system as id, for the length of the test.
+func (x *cluster) openAs(t *testing.T, id *identity.Identity) *hdfs.FS {
+	t.Helper()
+	how, err := id.HDFS()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
-	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
 	"github.com/heddle-stream/heddle/internal/hadoop/identity"
 )
 
@@ -15,24 +13,7 @@ func (x *cluster) testWebHDFSOverTLS(t *testing.T) {
 	x.filesOverHTTP(t, identity.NameNodesWeb, "/user/alice/over-tls")
 	dir := x.otherConf(t, "keyless")
 	x.bed.File("keyless/ssl-client.xml", "<configuration><property><name>ssl.client.truststore.location</name><value>"+filepath.Join(x.bed.Dir("hadoop/tls"), "truststore.jks")+"</value></property></configuration>")
-	c, err := hconf.Load(hconf.Options{Dir: dir, Also: map[string]string{identity.KeyWebURI: identity.NameNodesWeb}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := identity.Open(identity.Config{Conf: c, Env: env(x.kdc.Env()...), Keytab: x.kdc.KeytabOf("alice")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	how, err := id.HDFS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	how.NameNodes = []string{x.h.NameNode}
-	f, err := hdfs.Open(how)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := x.openOverHTTP(t, dir, identity.NameNodesWeb)
 	if _, err := f.List("/"); err == nil || !strings.Contains(err.Error(), "it may want a certificate of ours, and there is none") {
 		t.Errorf("without a certificate: %v", err)
 	}

@@ -187,9 +187,10 @@ func (x *cluster) testOverHTTP(t *testing.T) {
 	}
 }
 
-// filesOverHTTP writes, looks at and reads files.
-func (x *cluster) filesOverHTTP(t *testing.T, uri, dir string) {
-	c, err := hconf.Load(hconf.Options{Dir: x.h.ConfDir, Also: map[string]string{identity.KeyWebURI: uri}})
+// openOverHTTP opens the file system as alice by the web services of uri, with the configuration in a folder.
+func (x *cluster) openOverHTTP(t *testing.T, confDir, uri string) *hdfs.FS {
+	t.Helper()
+	c, err := hconf.Load(hconf.Options{Dir: confDir, Also: map[string]string{identity.KeyWebURI: uri}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,16 +198,12 @@ func (x *cluster) filesOverHTTP(t *testing.T, uri, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	how, err := id.HDFS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	how.NameNodes = []string{x.h.NameNode}
-	f, err := hdfs.Open(how)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	return x.openAs(t, id)
+}
+
+// filesOverHTTP writes, looks at and reads files.
+func (x *cluster) filesOverHTTP(t *testing.T, uri, dir string) {
+	f := x.openOverHTTP(t, x.h.ConfDir, uri)
 	if err := f.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/colinmarc/hdfs/v2"
+
+	"github.com/heddle-stream/heddle/internal/hadoop/hrest"
 )
 
 // readable refuses what the library would read wrongly.
@@ -142,7 +144,7 @@ func (r *Reader) Read(b []byte) (int, error) {
 			return 0, fmt.Errorf("cannot read %s at %d in HDFS (%s): %w", r.name, r.at, r.fs.where(), err)
 		}
 		_ = r.Close()
-		if !pause(r.ctx, time.Duration(try)*250*time.Millisecond) {
+		if !hrest.Pause(r.ctx, time.Duration(try)*250*time.Millisecond) {
 			return 0, r.ctx.Err()
 		}
 	}
@@ -262,7 +264,7 @@ func writeAll(ctx context.Context, w io.Writer, b []byte) (done int, err error) 
 		if err == nil || !notYet(err) || try == blockAttempts {
 			return done, err
 		}
-		if !pause(ctx, wait) {
+		if !hrest.Pause(ctx, wait) {
 			return done, ctx.Err()
 		}
 		wait = min(2*wait, 2*time.Second)
@@ -315,7 +317,7 @@ func complete(ctx context.Context, w io.Closer) error {
 		if err == nil || !hdfs.IsErrReplicating(err) {
 			return err
 		}
-		if !pause(ctx, wait) {
+		if !hrest.Pause(ctx, wait) {
 			return ctx.Err()
 		}
 	}

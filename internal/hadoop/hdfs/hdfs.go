@@ -20,6 +20,7 @@ import (
 	"github.com/colinmarc/hdfs/v2"
 
 	pb "github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrest"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
 )
 
@@ -370,7 +371,7 @@ func (f *FS) Upload(ctx context.Context, name string, perm fs.FileMode, open fun
 	}()
 	for try := range f.cfg.Attempts {
 		if try > 0 {
-			if !pause(ctx, time.Duration(try)*500*time.Millisecond) {
+			if !hrest.Pause(ctx, time.Duration(try)*500*time.Millisecond) {
 				return Info{}, fmt.Errorf("cannot store %s in HDFS: %w (and then %w)", name, err, ctx.Err())
 			}
 		}
@@ -393,17 +394,6 @@ func (f *FS) Upload(ctx context.Context, name string, perm fs.FileMode, open fun
 		f.drop(c)
 	}
 	return Info{}, fmt.Errorf("cannot store %s in HDFS (%s): %w", name, f.where(), told(err))
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // upload is one attempt. When it fails, tmp may be there.

@@ -12,6 +12,7 @@ import (
 	"github.com/colinmarc/hdfs/v2"
 
 	pb "github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
+	"github.com/heddle-stream/heddle/internal/hadoop/hrest"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc"
 )
 
@@ -153,7 +154,7 @@ func (f *FS) createSpecial(ctx context.Context, c *hdfs.Client, name string, rep
 	made, req := &pb.CreateResponseProto{}, &pb.CreateRequestProto{Src: &name, Masked: &pb.FsPermissionProto{Perm: &bits}, ClientName: &client, CreateFlag: &flags, CreateParent: &parents,
 		Replication: &copies, BlockSize: &size, CryptoProtocolVersion: []pb.CryptoProtocolVersionProto{pb.CryptoProtocolVersionProto_ENCRYPTION_ZONES}}
 	err := f.rpc.Call(ctx, "create", req, made)
-	for wait := 100 * time.Millisecond; strings.HasSuffix(hrpc.ClassOf(err), ".RetryStartFileException") && pause(ctx, wait); wait *= 2 { // the NameNode had no key at hand
+	for wait := 100 * time.Millisecond; strings.HasSuffix(hrpc.ClassOf(err), ".RetryStartFileException") && hrest.Pause(ctx, wait); wait *= 2 { // the NameNode had no key at hand
 		err = f.rpc.Call(ctx, "create", req, made)
 	}
 	if err == nil {

@@ -89,13 +89,14 @@ func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 			return resp, err
 		}
 		c.at.CompareAndSwap(uint32(at), uint32((at+1)%n))
-		if (try+1)%n == 0 && !pause(ctx, time.Duration((try+1)/n)*250*time.Millisecond) {
+		if (try+1)%n == 0 && !Pause(ctx, time.Duration((try+1)/n)*250*time.Millisecond) {
 			return nil, err
 		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) bool {
+// Pause waits for d. False: ctx ended before.
+func Pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
