@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"internal/hadoop/hrest"},
 	{"internal/ctl/pki", "internal/ctl/ctlpb", "internal/protogen", "internal/hadoop/hrpc/...", "internal/hadoop/ssl", "yarnclient/yarnid", "yarnclient/report", "."},
 	{"internal/flow", "internal/cluster", "netstack/wire", "netstack/credit", "netstack/bufpool", "netstack/tlsrec", "internal/testnet", "internal/lastlines", "internal/jobspec/strict", "internal/lint", "internal/certstore", "internal/hadoop/jceks",
-		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf", "internal/hadoop/krb/..."},
+		"internal/hadoop/hadooppb/...", "internal/hadoop/hconf", "internal/hadoop/krb/...", "internal/hadoop/collected"},
 }
 
 // pure packages take events and the time and return effects: no I/O, goroutine, clock, lock, context or logger.
@@ -29,7 +29,7 @@ var pure = []string{
 	"netstack/wire", "netstack/credit", "netstack/tlsrec",
 	"appmaster/slotmgr", "appmaster/slotpool", "appmaster/sched", "appmaster/plane", "appmaster/ckpt",
 	"yarnclient/yarnid", "yarnclient/book", "yarnclient/report", "yarnclient/explain",
-	"internal/doctor/verdict", "internal/doctor/grants", "internal/hadoop/creds",
+	"internal/doctor/verdict", "internal/doctor/grants", "internal/hadoop/creds", "internal/hadoop/collected",
 }
 
 // impureImports may not be imported by a pure package.

@@ -109,6 +109,9 @@ func StartHadoop(t testing.TB, b *Bed, opt HadoopOptions) *Hadoop {
 	}
 	h := &Hadoop{bed: b, lib: lib, dir: b.Dir("hadoop"), daemons: map[string]*daemon{}, kdc: opt.KDC, http: http.Client{Timeout: 10 * time.Second}}
 	h.configure(t, opt)
+	if h.kdc != nil && !opt.OnlyHDFS {
+		h.openLogs(t)
+	}
 	if opt.Unprivileged && os.Getuid() == 0 {
 		h.giveAway(t)
 	}
@@ -285,7 +288,7 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 		id := at()
 		h.Nodes = append(h.Nodes, id)
 		name := fmt.Sprintf("nm%d", i)
-		h.daemons[name] = &daemon{class: "org.apache.hadoop.yarn.server.nodemanager.NodeManager", user: "yarn", args: []string{
+		h.daemons[name] = &daemon{class: nodeManagerClass, user: "yarn", args: []string{
 			"-Dyarn.nodemanager.hostname=" + host, "-Dyarn.nodemanager.address=" + id, "-Dyarn.nodemanager.localizer.address=" + at(),
 			"-Dyarn.nodemanager.webapp.address=" + at(), "-Dyarn.nodemanager.webapp.https.address=" + at(), "-Dyarn.nodemanager.collector-service.address=" + at(),
 			"-Dyarn.nodemanager.local-dirs=" + h.bed.Dir("hadoop/"+name+"/local"), "-Dyarn.nodemanager.log-dirs=" + h.bed.Dir("hadoop/"+name+"/logs"),

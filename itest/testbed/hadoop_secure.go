@@ -73,8 +73,7 @@ func (h *Hadoop) secure(opt HadoopOptions, core, hdfs, yarn properties) {
 		"yarn.resourcemanager.webapp.delegation-token-auth-filter.enabled": "true",
 		"yarn.nodemanager.principal":                                       principal("nm", "localhost"), "yarn.nodemanager.keytab": keytab("nm"),
 		"yarn.nodemanager.webapp.spnego-principal": "*", "yarn.nodemanager.webapp.spnego-keytab-file": httpKeytab,
-		// Without Hadoop's native library, which Maven does not have, a secure NodeManager dies as soon as it aggregates logs.
-		"yarn.log-aggregation-enable": "false",
+		"yarn.log-aggregation-enable": "false", // tests look at logs where containers wrote them
 	})
 	h.asUser("yarn")
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go, where it may (root, apt-get); else says exactly what to install.
 set -euo pipefail
-declare -A need=( [java]=openjdk-17-jdk-headless [mvn]=maven [gcc]=gcc [ip]=iproute2 [krb5kdc]=krb5-kdc [kadmin.local]=krb5-admin-server [kinit]=krb5-user )
+declare -A need=( [java]=openjdk-17-jdk-headless [javac]=openjdk-17-jdk-headless [mvn]=maven [gcc]=gcc [ip]=iproute2 [krb5kdc]=krb5-kdc [kadmin.local]=krb5-admin-server [kinit]=krb5-user )
 missing=()
 for prog in "${!need[@]}"; do
   command -v "$prog" >/dev/null 2>&1 || missing+=("${need[$prog]}")
