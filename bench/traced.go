@@ -45,6 +45,8 @@ type TracedResult struct {
 	PerCPU Ratio `json:"per_cpu"`
 	// The same of records a second, which a busy machine distorts more.
 	PerSecond Ratio `json:"per_second"`
+	// Processor time that the traced windows took beyond what their records cost without, for each record that was followed from end to end, in µs.
+	PerTrace Ratio `json:"cpu_us_per_trace"`
 	// Spans a second that reached the collector in the windows with tracing; and those lost, of all.
 	Spans float64 `json:"spans_per_second"`
 	Lost  int64   `json:"spans_lost"`
@@ -231,6 +233,20 @@ func (t *tracedTasks) total() (m mark) {
 	return m
 }
 
+// arrived is how many followed records have arrived.
+func (t *tracedTasks) arrived() (n uint64) {
+	for _, tk := range t.tasks {
+		for _, h := range tk.Report().Hops {
+			if h.Phase == telemetry.PhaseReceive {
+				for _, count := range h.Counts {
+					n += count
+				}
+			}
+		}
+	}
+	return n
+}
+
 func (t *tracedTasks) close() error {
 	t.cancel()
 	for _, tk := range t.tasks {
@@ -309,17 +325,17 @@ type tracedMeasure struct {
 
 // turnResult is what a window came to.
 type turnResult struct {
-	cpu, seconds, records float64
+	cpu, seconds, records, traces float64
 }
 
 func (a turnResult) plus(b turnResult) turnResult {
-	return turnResult{a.cpu + b.cpu, a.seconds + b.seconds, a.records + b.records}
+	return turnResult{a.cpu + b.cpu, a.seconds + b.seconds, a.records + b.records, a.traces + b.traces}
 }
 
 func (m *tracedMeasure) run(ctx context.Context, o TracedOptions) (TracedResult, error) {
 	res := TracedResult{RecordSize: o.Exchange.RecordSize, Parallelism: o.Exchange.Parallelism, Rate: o.Rate}
 	res.Rounds = max(3, int(o.Exchange.Duration/(4*m.window)))
-	var cpus, rates, off, traced []float64
+	var cpus, rates, off, traced, costs []float64
 	tracedSeconds := 0.
 	for i := range res.Rounds + 1 {
 		var sums [lanes]turnResult
@@ -341,9 +357,16 @@ func (m *tracedMeasure) run(ctx context.Context, o TracedOptions) (TracedResult,
 		off, traced = append(off, a.cpu/a.records*1e9), append(traced, b.cpu/b.records*1e9)
 		cpus = append(cpus, off[len(off)-1]/traced[len(traced)-1])
 		rates = append(rates, b.records/b.seconds/(a.records/a.seconds))
+		if b.traces > 0 {
+			costs = append(costs, (b.cpu-a.cpu/a.records*b.records)/b.traces*1e6)
+		}
 		tracedSeconds += b.seconds
 	}
 	res.Off, res.Traced, res.PerCPU, res.PerSecond = median(off), median(traced), ratioOf(cpus), ratioOf(rates)
+	if len(costs) == 0 {
+		return res, errors.New("no record was followed to its end: the windows are too short for the rate")
+	}
+	res.PerTrace = ratioOf(costs)
 	res.Spans, res.Lost = float64(m.spans)/tracedSeconds, m.lost
 	return res, nil
 }
@@ -372,6 +395,7 @@ func (m *tracedMeasure) turn(ctx context.Context, lane int) (turnResult, error) 
 	return turnResult{
 		cpu:     (after.own.CPU - before.own.CPU + after.theirs.CPU - before.theirs.CPU).Seconds(),
 		seconds: time.Since(began).Seconds(), records: float64(after.own.Records - before.own.Records),
+		traces: float64(after.theirs.Traces - before.theirs.Traces),
 	}, nil
 }
 
@@ -423,6 +447,7 @@ func (m *tracedMeasure) both(ctx context.Context) (b both, err error) {
 type tracedMark struct {
 	mark
 	Spans, Lost int64
+	Traces      uint64 // followed records that have arrived
 }
 
 // consumeTraced runs the consumers: it answers each line of in by a mark, once its spans have been delivered.
@@ -448,7 +473,7 @@ func consumeTraced(ctx context.Context, line []byte, in *bufio.Reader) (err erro
 			return err
 		}
 		st := t.provider.Stats()
-		m := tracedMark{t.total(), st.Exported, st.Dropped + st.Failed}
+		m := tracedMark{t.total(), st.Exported, st.Dropped + st.Failed, t.arrived()}
 		t.mu.Lock()
 		if t.err != nil {
 			m.Err = t.err.Error()

@@ -100,7 +100,8 @@ func (s *session) printTraced(r bench.TracedResult, asJSON bool) error {
 	_, err := fmt.Fprintf(s.env.Stdout, `off        %8.3f ns CPU/record
 traced     %8.3f ns CPU/record, %g records a second followed: %.0f spans a second, %d lost
 ratio      %v by processor time, %v by records a second: the middle of %d rounds, and where it lies by 95 %%
-`, r.Off, r.Traced, r.Rate, r.Spans, r.Lost, r.PerCPU, r.PerSecond, r.Rounds)
+a trace    %.1f µs CPU (%.1f to %.1f) in both processes
+`, r.Off, r.Traced, r.Rate, r.Spans, r.Lost, r.PerCPU, r.PerSecond, r.Rounds, r.PerTrace.Median, r.PerTrace.Low, r.PerTrace.High)
 	return err
 }
 
