@@ -58,6 +58,7 @@ func appOf(p *pb.ApplicationReportProto) App {
 		a.Diagnostics = d
 	}
 	a.AMAddress = masterAddress(net.JoinHostPort(p.GetHost(), strconv.Itoa(int(p.GetRpcPort()))))
+	a.AMWeb = p.GetOriginalTrackingUrl()
 	if a.TrackingURL == "N/A" {
 		a.TrackingURL = ""
 	}

@@ -23,12 +23,6 @@ const proofScheme = "Heddle-Proof "
 // proofLife is how much the clocks of caller and server may differ, and thus how long a proof could be played back if it were not remembered.
 const proofLife = 5 * time.Minute
 
-// Prove adds to a request, whose body is given, a proof that its sender has the application's token. The request must reach the server as it is, by no
-// proxy that alters it.
-func Prove(r *http.Request, body []byte, token string) {
-	r.Header.Set("Authorization", proofScheme+prove(r, body, []byte(token)))
-}
-
 // ticketScheme is the scheme of a proof by a ticket. What identifies that goes before the parts of a proof.
 const ticketScheme = "Heddle-Ticket "
 
@@ -39,21 +33,49 @@ type Ticket struct {
 	Password []byte
 }
 
-// ProveBy is Prove by a ticket.
-func ProveBy(r *http.Request, body, identifier, password []byte) {
-	r.Header.Set("Authorization", ticketScheme+base64.RawURLEncoding.EncodeToString(identifier)+" "+prove(r, body, password))
+// Secret is what a caller proves to have, without sending it.
+type Secret struct {
+	identifier []byte // of a ticket; nil: it is the application's token
+	key        [sha256.Size]byte
 }
 
-func prove(r *http.Request, body, secret []byte) string {
+// ByToken is the application's token.
+func ByToken(token string) Secret { return Secret{key: sha256.Sum256([]byte(token))} }
+
+// ByTicket is a ticket's password, with what identifies that ticket.
+func ByTicket(identifier, password []byte) Secret { return Secret{identifier, sha256.Sum256(password)} }
+
+// Prove adds to a request, whose body is given, a proof that its sender has the secret. The request must reach the server as it is, by no proxy that alters it, and by
+// that channel (Meet), or by none. The returned function says what is wrong with who answers: nil, if the server has proven to have the secret too, or if there is no channel.
+func (x Secret) Prove(r *http.Request, body []byte, channel *Channel) func(*http.Response) error {
 	at, once := strconv.FormatInt(time.Now().Unix(), 10), rand.Text()
-	key := sha256.Sum256(secret)
-	return at + " " + once + " " + base64.RawURLEncoding.EncodeToString(proof(key[:], at, once, r.Method, r.URL.RequestURI(), body))
+	given := at + " " + once + " " + base64.RawURLEncoding.EncodeToString(proof(x.key[:], at, once, r.Method, r.URL.RequestURI(), body, channel))
+	if x.identifier == nil {
+		given = proofScheme + given
+	} else {
+		given = ticketScheme + base64.RawURLEncoding.EncodeToString(x.identifier) + " " + given
+	}
+	r.Header.Set("Authorization", given)
+	return func(resp *http.Response) error {
+		if channel == nil {
+			return nil
+		}
+		mac, err := base64.RawURLEncoding.DecodeString(resp.Header.Get(answerHeader))
+		if err != nil || !hmac.Equal(mac, answerProof(x.key[:], once, channel)) {
+			return errors.New("what answers there is not the ApplicationMaster: it does not prove to know the application's secret")
+		}
+		return nil
+	}
 }
 
-func proof(key []byte, at, once, method, uri string, body []byte) []byte {
+// proof is the keyed hash of a request, and of the channel that it has to come by.
+func proof(key []byte, at, once, method, uri string, body []byte, channel *Channel) []byte {
 	m := hmac.New(sha256.New, key)
 	sum := sha256.Sum256(body)
 	fmt.Fprintf(m, "request\x00%s\x00%s\x00%s\x00%s\x00%x", at, once, method, uri, sum)
+	if channel != nil {
+		fmt.Fprintf(m, "\x00%x", channel.sum)
+	}
 	return m.Sum(nil)
 }
 
@@ -100,8 +122,12 @@ func (s *Server) proven(r *http.Request) (*caller, error) {
 	} else if given, ok = strings.CutPrefix(given, proofScheme); !ok {
 		return nil, nil
 	}
-	if err := s.check(r, given, key, what); err != nil {
+	once, err := s.check(r, given, key, what)
+	if err != nil {
 		return nil, err
+	}
+	if ch := s.channelOf(r); ch != nil {
+		c.answer = base64.RawURLEncoding.EncodeToString(answerProof(key, once, ch))
 	}
 	if !c.modify {
 		c.modify = s.cfg.Proxy.Modify(c.user)
@@ -124,28 +150,28 @@ func (s *Server) ticket(given string) (t Ticket, rest string, err error) {
 	return t, rest, err
 }
 
-// check says what is wrong with a proof by a key, nil if nothing is.
-func (s *Server) check(r *http.Request, given string, key []byte, what string) error {
+// check says what is wrong with a proof by a key, nil if nothing is, and its word that is used once.
+func (s *Server) check(r *http.Request, given string, key []byte, what string) (once string, err error) {
 	part := strings.Split(given, " ")
 	if len(part) != 3 {
-		return errors.New("a proof is a time, a word and a hash")
+		return "", errors.New("a proof is a time, a word and a hash")
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxAction+1))
 	if err != nil || len(body) > maxAction {
-		return errors.New("the request's body can't be read, or is too long")
+		return "", errors.New("the request's body can't be read, or is too long")
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	mac, err := base64.RawURLEncoding.DecodeString(part[2])
-	if err != nil || !hmac.Equal(mac, proof(key, part[0], part[1], r.Method, r.RequestURI, body)) {
-		return errors.New("the proof is not that of " + what + " for this request")
+	if err != nil || !hmac.Equal(mac, proof(key, part[0], part[1], r.Method, r.RequestURI, body, s.channelOf(r))) {
+		return "", errors.New("the proof is not that of " + what + " for this request")
 	}
 	at, err := strconv.ParseInt(part[0], 10, 64)
 	now := time.Now()
 	if off := now.Sub(time.Unix(at, 0)); err != nil || off.Abs() > proofLife {
-		return fmt.Errorf("the clocks of caller and ApplicationMaster differ by %v", off.Round(time.Second))
+		return "", fmt.Errorf("the clocks of caller and ApplicationMaster differ by %v", off.Round(time.Second))
 	}
 	if !s.proofs.first(part[1], now) {
-		return errors.New("this proof was used before")
+		return "", errors.New("this proof was used before")
 	}
-	return nil
+	return part[1], nil
 }

@@ -26,7 +26,7 @@ func TestProof(t *testing.T) {
 		s.view = v
 		made := func(with, method, target, body string) *http.Request {
 			r := httptest.NewRequest(method, target, strings.NewReader(body))
-			Prove(r, []byte(body), with)
+			ByToken(with).Prove(r, []byte(body), nil)
 			return r
 		}
 		answer := func(r *http.Request) (int, string) {
@@ -132,7 +132,7 @@ func TestTicket(t *testing.T) {
 		"an unknown ticket":     {"none", "a", "GET", "/api/job", 401, "another attempt's"},
 	} {
 		r := httptest.NewRequest(x.method, x.path, nil)
-		ProveBy(r, nil, []byte(x.id), []byte(x.password))
+		ByTicket([]byte(x.id), []byte(x.password)).Prove(r, nil, nil)
 		asked = nil
 		if code, text := answer(r); code != x.code || !strings.Contains(text, x.says) {
 			t.Errorf("%s: %d %s; want %d and %q", name, code, text, x.code, x.says)
@@ -142,7 +142,7 @@ func TestTicket(t *testing.T) {
 		}
 	}
 	r := httptest.NewRequest("GET", "/api/job", nil)
-	ProveBy(r, nil, []byte("guest"), []byte("b"))
+	ByTicket([]byte("guest"), []byte("b")).Prove(r, nil, nil)
 	again := r.Clone(t.Context())
 	if code, _ := answer(r); code != 200 {
 		t.Errorf("first: %d", code)

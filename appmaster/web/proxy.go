@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/netip"
@@ -11,13 +12,15 @@ import (
 )
 
 // Proxy is a web proxy in front of the server that vouches for its callers, as YARN's does: it names the user in a cookie.
-// Whoever can send from its hosts can claim to be anybody, as with every page behind that proxy.
+// Whoever can send from its hosts can claim to be anybody, as with every page behind that proxy, unless it has a certificate.
 type Proxy struct {
-	Hosts   []string               // names or addresses that it sends from
-	Pages   []string               // host:port by which browsers reach it
-	Origins []string               // origins of gateways in front of it, such as https://knox:8443
-	View    func(user string) bool // who may look
-	Modify  func(user string) bool // who may act
+	// Certificates are those of which the proxy shows one, and what it says counts on such connections alone. Empty: it has none, and Hosts count.
+	Certificates []*x509.Certificate
+	Hosts        []string               // names or addresses that it sends from
+	Pages        []string               // host:port by which browsers reach it
+	Origins      []string               // origins of gateways in front of it, such as https://knox:8443
+	View         func(user string) bool // who may look
+	Modify       func(user string) bool // who may act
 	// Lookup and Reverse find addresses of a name and names of an address. Nil: as the host does.
 	Lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
 	Reverse func(ctx context.Context, addr string) ([]string, error)
@@ -43,8 +46,9 @@ const (
 type caller struct {
 	user    string
 	modify  bool
-	proxied bool // the proxy vouches for them
-	barred  bool // may not even look
+	proxied bool   // the proxy vouches for them
+	barred  bool   // may not even look
+	answer  string // proof of ours to who has proven something by an encrypted connection
 }
 
 // who tells whether a request may look, and who sent it. Of an application behind a proxy, that and the token are the only ways: who else has our user
@@ -72,8 +76,11 @@ func (p *Proxy) caller(r *http.Request) (c caller, ok bool) {
 	return c, c.modify || p.View(c.user)
 }
 
-// sent reports whether a request comes from one of the proxy's addresses.
+// sent reports whether a request comes from the proxy: with its certificate if it has one, else from one of its addresses.
 func (p *Proxy) sent(r *http.Request) bool {
+	if len(p.Certificates) > 0 {
+		return shown(r, p.Certificates)
+	}
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return false

@@ -22,12 +22,16 @@
 // A request needs the application's token, as a bearer token or by a proof (Prove), unless it comes over this host's loopback from a process of
 // the user who runs the application. Thus a browser beside it needs no secret in an address, and other users stay outside. Of an application on YARN,
 // it needs the token, or to come through YARN's web proxy, from no other site's page, for a user who may (Proxy).
+//
+// It speaks HTTPS by the certificate that YARN gives it, where it does. The proxy is then known by its own certificate and callers by proofs that are bound
+// to ours (Meet).
 package web
 
 import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,7 +58,9 @@ type Config struct {
 	Options func() []Option                     // the configuration in force; nil: not shown
 	Log     func(name string) ([]string, error) // the last lines of a log; an error for people. Nil: not shown
 	Logger  *slog.Logger                        // nil: discards
-	Proxy   *Proxy                              // whose word is taken for who asks; nil: nobody's
+	// Certificate is what the server speaks HTTPS with; nil: it speaks HTTP.
+	Certificate *tls.Certificate
+	Proxy       *Proxy // whose word is taken for who asks; nil: nobody's
 	// Ticket tells whose a ticket is by what identifies it (ProveBy), an error if it is none of this application's; Proxy says what they may do.
 	// Nil: there are no tickets.
 	Ticket func(identifier []byte) (Ticket, error)
@@ -76,7 +82,10 @@ type Server struct {
 	cfg   Config
 	token [sha256.Size]byte // so that comparing takes the same time for any length
 	http  *http.Server
-	wg    sync.WaitGroup // the serving goroutine
+	// channel and tls are of HTTPS; nil: there is none.
+	channel *Channel
+	tls     *tls.Config
+	wg      sync.WaitGroup // the serving goroutine
 
 	attached attachment
 	proofs   proofs
@@ -97,6 +106,12 @@ func New(cfg Config) (*Server, error) {
 		cfg.Owner = ownerOf
 	}
 	s := &Server{attached: attachment{saw: make(chan struct{})}, cfg: cfg, token: sha256.Sum256([]byte(cfg.Token))}
+	if cfg.Certificate != nil {
+		var err error
+		if s.channel, s.tls, err = serverChannel(cfg.Certificate, cfg.Proxy); err != nil {
+			return nil, err
+		}
+	}
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -113,7 +128,7 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) Start(view appmaster.View) (string, error) {
 	s.view = view
 	s.wg.Go(func() {
-		if err := s.http.Serve(s.cfg.Listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(s.listener()); !errors.Is(err, http.ErrServerClosed) {
 			s.cfg.Logger.Error("the dashboard is not served any more", "error", err)
 		}
 	})
@@ -121,7 +136,7 @@ func (s *Server) Start(view appmaster.View) (string, error) {
 	if _, port, err := net.SplitHostPort(addr); err == nil && s.cfg.Advertise != "" {
 		addr = net.JoinHostPort(s.cfg.Advertise, port)
 	}
-	return "http://" + addr + "/", nil
+	return s.scheme() + "://" + addr + "/", nil
 }
 
 // reachable puts this host's name where addr stands for all of its addresses.
@@ -159,6 +174,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		p, err := s.proven(r)
 		if p != nil {
 			r = r.WithContext(context.WithValue(r.Context(), provenKey{}, p))
+			if p.answer != "" {
+				h.Set(answerHeader, p.answer)
+			}
 		}
 		c, ok := s.who(r)
 		if !ok {

@@ -27,6 +27,9 @@ type client struct {
 	find   func() (string, error) // its address; nil: it is known
 	http   http.Client
 	web    string // address, once it is known
+
+	channel *web.Channel // by which it is asked; nil: not encrypted, or not by proofs
+	unsure  bool         // it may speak HTTP, though its address says otherwise
 }
 
 func newClient(app appDir, sec secrets) *client {
@@ -116,11 +119,15 @@ func (c *client) send(ctx context.Context, method, path string, payload []byte, 
 
 // fetch returns the body of an answer.
 func (c *client) fetch(ctx context.Context, method, path string, payload []byte) ([]byte, error) {
-	base, err := c.address()
-	if err != nil {
+	if _, err := c.address(); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, base+withQuery(path, c.query), bytes.NewReader(payload))
+	if _, ours := c.secret(); ours {
+		if err := c.encrypt(ctx); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.web+withQuery(path, c.query), bytes.NewReader(payload))
 	if err != nil {
 		return nil, err
 	}
@@ -130,17 +137,15 @@ func (c *client) fetch(ctx context.Context, method, path string, payload []byte)
 	if payload != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	switch { // neither token itself goes over a network
-	case c.token != "":
-		web.Prove(req, payload, c.token)
-	case c.ticket != nil:
-		web.ProveBy(req, payload, c.ticket.Identifier, c.ticket.Password)
-	}
+	check := c.prove(req, payload)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach the ApplicationMaster of %s: %w", c.id, err)
 	}
 	defer resp.Body.Close()
+	if err := check(resp); err != nil {
+		return nil, fmt.Errorf("cannot ask the ApplicationMaster of %s at %s: %w", c.id, c.web, err)
+	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the answer of the ApplicationMaster: %w", err)

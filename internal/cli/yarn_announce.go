@@ -11,11 +11,11 @@ import (
 )
 
 // announce writes where this attempt's ApplicationMaster is into the application's folder in HDFS, beside what goes on. The returned function
-// waits for that.
+// waits for that. web is the address of its pages.
 func (m *yarnMaster) announce(ctx context.Context, web, control string) (wait func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		data, err := json.Marshal(appmaster.Addr{Web: "http://" + web + "/", Control: control, PID: os.Getpid(), Attempt: uint32(m.k.id.Attempt.Number - 1)})
+		data, err := json.Marshal(appmaster.Addr{Web: web, Control: control, PID: os.Getpid(), Attempt: uint32(m.k.id.Attempt.Number - 1)})
 		if err == nil {
 			err = m.publish(ctx, addrFile, data)
 		}

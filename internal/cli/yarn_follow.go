@@ -111,7 +111,7 @@ func (f *follower) address(ctx context.Context, app yarnclient.App) {
 	if (f.token != "" || ticket != nil) && app.AMAddress != "" {
 		f.direct = clientOf(f.id.String(), f.token)
 		f.direct.ticket = ticket
-		f.direct.web = "http://" + app.AMAddress
+		f.direct.web, f.direct.unsure = f.h.directWeb(app)
 		if f.attached {
 			f.direct.query = "?attached"
 		}

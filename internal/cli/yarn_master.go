@@ -23,6 +23,7 @@ import (
 	pb "github.com/heddle-stream/heddle/internal/hadoop/hadooppb"
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
+	"github.com/heddle-stream/heddle/internal/hadoop/ssl"
 	"github.com/heddle-stream/heddle/internal/lastlines"
 	"github.com/heddle-stream/heddle/internal/ship"
 	"github.com/heddle-stream/heddle/netstack"
@@ -70,7 +71,8 @@ type yarnMaster struct {
 	tokens  *tokenKeeper // nil: the cluster needs none
 	h       *hadoop
 	callers *tickets
-	files   appDir // where the client's files are
+	files   appDir      // where the client's files are
+	https   *ssl.Master // nil: its pages are served by HTTP
 }
 
 // runYARNMaster is the role of the ApplicationMaster in a container of YARN's.
@@ -242,8 +244,12 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 		return net.JoinHostPort(m.k.host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 	}
 	m.callers = &tickets{attempt: m.k.id.Attempt, short: m.h.shortName}
-	if m.tokens, err = m.newTokenKeeper(); err == nil {
-		m.driver, err = m.newDriver(address(pages), over)
+	if m.https, err = m.openHTTPS(); err == nil {
+		m.tokens, err = m.newTokenKeeper()
+	}
+	at := m.scheme() + "://" + address(pages) + "/"
+	if err == nil {
+		m.driver, err = m.newDriver(pages, at, over)
 	}
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
@@ -255,14 +261,14 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
-	front, err := web.New(web.Config{Listener: pages, Token: m.app.sec.Token, Logger: m.app.log, Options: m.app.options, Advertise: m.k.host, Proxy: m.proxy(), Ticket: m.callers.of, TokensThere: m.tokensThere()})
+	front, err := web.New(web.Config{Listener: pages, Token: m.app.sec.Token, Logger: m.app.log, Options: m.app.options, Advertise: m.k.host, Proxy: m.proxy(), Certificate: m.certificate(), Ticket: m.callers.of, TokensThere: m.tokensThere()})
 	if err != nil {
 		return none, errors.Join(err, control.Close(), pages.Close())
 	}
 	cfg := m.app.masterConfig(plan, m.driver, front, control)
 	cfg.Agents.ExitWait = exitWait
 	cfg.Advertise, cfg.Attempt = address(control), uint32(m.k.id.Attempt.Number-1)
-	defer m.announce(ctx, address(pages), cfg.Advertise)()
+	defer m.announce(ctx, at, cfg.Advertise)()
 	if m.tokens != nil {
 		cfg.Tokens = m.tokens.out
 		ctx, stop := context.WithCancel(ctx)
@@ -279,8 +285,8 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 // exitWait is how long the loss of an agent that is gone is held back for YARN to say why: a heartbeat of its node, one of ours, and its last log lines.
 const exitWait = 4 * time.Second
 
-// newDriver starts agents of this very program, with the same arguments, from the files that YARN made of it for this container.
-func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, error) {
+// newDriver starts agents of this very program, with the same arguments, from the files that YARN made of it for this container. at is the address of our pages.
+func (m *yarnMaster) newDriver(pages net.Listener, at string, over func(error)) (*yarn.Driver, error) {
 	c := m.app.conf
 	tokens := m.k.creds.Of(token.KindAMRM)
 	if len(tokens) != 1 {
@@ -306,14 +312,6 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 	if err != nil {
 		return nil, err
 	}
-	_, port, err := net.SplitHostPort(pages)
-	if err != nil {
-		return nil, err
-	}
-	webPort, err := strconv.Atoi(port)
-	if err != nil {
-		return nil, err
-	}
 	resources, err := ship.DecodeResources(m.s.env.Getenv(resourcesVar))
 	if err != nil {
 		return nil, err
@@ -327,7 +325,7 @@ func (m *yarnMaster) newDriver(pages string, over func(error)) (*yarn.Driver, er
 	}
 	return yarn.New(yarn.Config{
 		Fresh:     fresh,
-		Master:    amrm.Config{Addrs: scheduler, Token: tokens[0], Host: m.k.host, Port: webPort, TrackingURL: "http://" + pages + "/", Protection: protection, Expiry: m.h.masterExpiry()},
+		Master:    amrm.Config{Addrs: scheduler, Token: tokens[0], Host: m.k.host, Port: pages.Addr().(*net.TCPAddr).Port, TrackingURL: at, Protection: protection, Expiry: m.h.masterExpiry()},
 		ClientKey: m.callers.learn,
 		Nodes:     nm.Config{Protection: protection},
 		MemoryMB:  c.Bytes("agent.memory") >> 20, VCores: int32(c.Int("agent.cpu")), Custom: custom, Label: c.Text("yarn.node-label"), Spread: c.Text("slot.selection") == "evenly-spread",
@@ -345,7 +343,7 @@ func withoutApp(c token.Credentials) token.Credentials {
 	out := c
 	out.Secrets = nil
 	for _, s := range c.Secrets {
-		if s.Name != appSecret && s.Name != kerberosSecret {
+		if s.Name != appSecret && s.Name != kerberosSecret && !strings.HasPrefix(s.Name, ssl.MasterSecrets) {
 			out.Secrets = append(out.Secrets, s)
 		}
 	}
@@ -367,6 +365,9 @@ func (m *yarnMaster) proxy() *web.Proxy {
 	c := m.app.conf
 	pages := m.h.proxyPages()
 	p := &web.Proxy{Hosts: hostsOf(pages), Pages: pages, Origins: c.List("web.origins")}
+	if m.https != nil {
+		p.Certificates = m.https.Proxy
+	}
 	guarded, err := m.h.conf.Bool("yarn.acl.enable", false)
 	book := &groupBook{ask: m.h.groups, log: m.app.log}
 	p.Modify = func(user string) bool {

@@ -47,7 +47,7 @@ func (v *target) tickets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		web.ProveBy(req, []byte(body), by.Identifier, by.Password)
+		web.ByTicket(by.Identifier, by.Password).Prove(req, []byte(body), nil)
 		return req
 	}
 	altered := func(edit func(*pb.ClientToAMTokenIdentifierProto)) *token.Token {

@@ -13,11 +13,13 @@ import (
 	"github.com/heddle-stream/heddle/itest/testbed"
 )
 
-// TestTLS is a cluster whose web services speak HTTPS only, by certificates of a private authority in a JKS store, where data is encrypted and RPC sealed.
+// TestTLS is a cluster whose web services speak HTTPS only, by certificates of a private authority in a JKS store, and ApplicationMasters by those of the
+// ResourceManager, where data is encrypted and RPC sealed.
 func TestTLS(t *testing.T) {
 	x := newCluster(t, testbed.KDCOptions{}, testbed.HadoopOptions{
 		Core: map[string]string{"hadoop.rpc.protection": "privacy"},
 		HDFS: map[string]string{"dfs.encrypt.data.transfer": "true", "dfs.encrypt.data.transfer.cipher.suites": "AES/CTR/NoPadding"},
+		YARN: map[string]string{"yarn.resourcemanager.application-https.policy": "STRICT"},
 		TLS:  true, MutualTLS: true, DataTransfer: "privacy",
 	})
 	x.words(t)
@@ -35,6 +37,7 @@ func TestTLS(t *testing.T) {
 			t.Errorf("list: %v\n%s", err, out)
 		}
 	})
+	t.Run("https", func(t *testing.T) { x.testMasterHTTPS(t, exe) })
 	t.Run("doctor", x.testDoctorProtection)
 	t.Run("webhdfs", x.testWebHDFSOverTLS)
 	t.Run("untrusted", func(t *testing.T) {

@@ -70,6 +70,7 @@ type App struct {
 	AMContainer string    // where its log is to be read
 	AMHost      string    // host:port of its NodeManager's web service
 	AMAddress   string    // host:port that the master registered as its own; "" before, and after its end
+	AMWeb       string    // the address of its pages that it registered; "" likewise, and by REST, which does not tell
 	Launched    time.Time // when its first master's container was started; zero: not yet, or not told
 	Priority    int
 	Containers  int
