@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,12 +49,10 @@ sink: { file: { path: "hdfs:///user/alice/out-https", format: json } }
 	if want := "https://" + v.report.AMAddress + "/"; v.report.AMWeb != want {
 		t.Errorf("it registered %s, want %s", v.report.AMWeb, want)
 	}
-	for _, user := range []string{"alice", "bob"} { // directly; there is no web service to fall back on
-		conf := x.site(t, map[string]string{"yarn.resourcemanager.webapp.https.address": "127.0.0.1:1"})
-		if out, err := x.heddle(t, exe, append(slices.Clone(as[user]), "HADOOP_CONF_DIR="+conf), "status", v.app, "--yarn.client", "rpc"); err != nil || !strings.Contains(out, "VERTEX") {
-			t.Errorf("%s's status by RPC: %v\n%s", user, err, out)
-		}
+	if out, err := x.heddle(t, exe, as["bob"], "status", v.app, "--yarn.client", "rpc"); err != nil || !strings.Contains(out, "agent-1") {
+		t.Errorf("bob's status by RPC: %v\n%s", err, out)
 	}
+	t.Run("ticket", func(t *testing.T) { v.byTicketOverTLS(t, id) })
 	t.Run("strangers", v.strangersToTLS)
 	if code, body := v.as(t, "bob", "GET", "/", "", nil); code != 200 || !strings.Contains(body, "<title>") {
 		t.Errorf("bob sees the dashboard by the proxy: %d %.300s", code, body)
@@ -82,6 +79,37 @@ sink: { file: { path: "hdfs:///user/alice/out-https", format: json } }
 		}
 		return err
 	})
+}
+
+// byTicketOverTLS asks the ApplicationMaster directly as bob, who may look and not act.
+func (v *target) byTicketOverTLS(t *testing.T, id yarnid.Application) {
+	rm, _ := v.yarn(t, v.identity(t, "bob"), yarnclient.ByRPC)
+	ticket, err := rm.ClientToken(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch, err := web.Meet(t.Context(), v.report.AMAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := http.Client{Transport: &http.Transport{TLSClientConfig: ch.TLS()}, Timeout: time.Minute}
+	defer c.CloseIdleConnections()
+	for path, want := range map[string]int{"GET /api/job": 200, "PUT /api/job/cancel": 403} {
+		method, path, _ := strings.Cut(path, " ")
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+v.report.AMAddress+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := web.ByTicket(ticket.Identifier, ticket.Password).Prove(req, nil, ch)
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := check(resp); err != nil || resp.StatusCode != want {
+			t.Errorf("%s %s: %s, want %d; who answers: %v", method, path, resp.Status, want, err)
+		}
+	}
 }
 
 // strangersToTLS ask the ApplicationMaster directly, from the address that its proxy has, too.
