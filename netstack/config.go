@@ -139,6 +139,11 @@ func (c *Config) checkOptions() error {
 	if err == nil {
 		_, err = parsePorts(list)
 	}
+	if c.Advertise != "" {
+		if err := checkAdvertise(c.Advertise); err != nil {
+			return err
+		}
+	}
 	switch {
 	case err != nil && c.Listener == nil:
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)

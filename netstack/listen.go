@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,12 +27,12 @@ func (o *sockets) listenSpec(spec string) (net.Listener, error) {
 				return l, nil
 			}
 			if !errors.Is(lerr, syscall.EADDRINUSE) && !errors.Is(lerr, syscall.EACCES) {
-				return nil, lerr
+				return nil, fmt.Errorf("%w; exchange.bind must be an address of this host", lerr)
 			}
 			err = lerr
 		}
 	}
-	return nil, fmt.Errorf("no port is free: %w", err)
+	return nil, fmt.Errorf("no port is free: %w; give exchange.port a range with a port for each agent of a host", err)
 }
 
 type portRange struct{ from, to int }
@@ -52,6 +53,20 @@ func parsePorts(list string) ([]portRange, error) {
 		ports = append(ports, portRange{int(from), int(to)})
 	}
 	return ports, nil
+}
+
+// checkAdvertise refuses what no peer can dial: want must be a host, or a host and a port.
+func checkAdvertise(want string) error {
+	host, port, err := net.SplitHostPort(want)
+	if err != nil { // a host alone
+		host, port = strings.TrimSuffix(strings.TrimPrefix(want, "["), "]"), "1"
+	}
+	_, noIP := netip.ParseAddr(host)
+	n, badPort := strconv.ParseUint(port, 10, 16)
+	if host == "" || noIP != nil && strings.ContainsAny(host, ":[]/ ") || badPort != nil || n == 0 {
+		return fmt.Errorf("exchange.advertise is %q: must be a host, or a host and port such as host:9000 or [::1]:9000", want)
+	}
+	return nil
 }
 
 // advertise is the address that peers are told: want, with what it lacks taken from the listener's.

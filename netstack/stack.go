@@ -59,7 +59,7 @@ type Stack struct {
 func New(cfg Config) (*Stack, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
-		return nil, &LocalError{Op: "start exchange", Kind: cluster.Invalid, Err: err}
+		return nil, &LocalError{Op: "take the options", Kind: cluster.Invalid, Err: err}
 	}
 	l, socks := cfg.Listener, cfg.sockets()
 	if l == nil {

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -301,10 +302,40 @@ func TestListen(t *testing.T) {
 	}
 	for _, c := range [][3]string{
 		{"", "127.0.0.1:77", "127.0.0.1:77"}, {"", "0.0.0.0:77", "me:77"}, {"", "[::]:77", "me:77"}, {"", "[::1]:77", "[::1]:77"},
-		{"host", "0.0.0.0:77", "host:77"}, {"host:5", "0.0.0.0:77", "host:5"}, {"::1", "[::]:77", "[::1]:77"}, {"", "in memory", "in memory"},
+		{"host", "0.0.0.0:77", "host:77"}, {"[::1]", "[::]:77", "[::1]:77"}, {"fe80::1%lo", "[::]:77", "[fe80::1%lo]:77"}, {"host:5", "0.0.0.0:77", "host:5"}, {"::1", "[::]:77", "[::1]:77"}, {"", "in memory", "in memory"},
 	} {
 		if got := advertise(c[0], c[1], "me"); got != c[2] {
 			t.Errorf("advertise %q on %q: got %q, want %q", c[0], c[1], got, c[2])
+		}
+		if err := (Config{Advertise: c[0]}).Check(); err != nil {
+			t.Errorf("advertise %q: %v", c[0], err)
+		}
+	}
+	for _, bad := range []string{":9000", "host:", "host:0", "host:x", "host:70000", "a:b:c", "http://host:9000", "http://host", "[::1]:9:9"} {
+		if err := (Config{Advertise: bad}).Check(); err == nil || !strings.Contains(err.Error(), "exchange.advertise") {
+			t.Errorf("advertise %q: %v", bad, err)
+		}
+	}
+}
+
+// TestWhereItCannotListen has errors that name the option to change.
+func TestWhereItCannotListen(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	for listen, want := range map[string]string{
+		fmt.Sprintf("127.0.0.1:%d-%d,%d", port, port, port): "give exchange.port a range",
+		"192.0.2.1:0": "exchange.bind must be an address of this host", // TEST-NET-1
+	} {
+		s, err := New(Config{Auth: Auth{Key: testKey}, Listen: listen})
+		if err == nil {
+			s.Close()
+		}
+		if e, ok := errors.AsType[*LocalError](err); !ok || e.Kind != cluster.Unavailable || !strings.Contains(err.Error(), want) {
+			t.Errorf("on %s: got %v, want %q", listen, err, want)
 		}
 	}
 }

@@ -68,6 +68,9 @@ func (s *session) demo(ctx context.Context, rate int, duration time.Duration) er
 	if err != nil {
 		return err
 	}
+	if err := checkOptions(plan, c); err != nil {
+		return err
+	}
 	trace := s.traceSubmission(ctx, c, plan.Name, newTimings())
 	r, err := s.startApplication(c, plan, &jobText{"demo.yaml", demo.Job}, true, trace)
 	trace.end(appID(r), err)
@@ -79,8 +82,8 @@ func (s *session) demo(ctx context.Context, rate int, duration time.Duration) er
 	return show.run(ctx)
 }
 
-// demoConfig points Kafka's options at the embedded broker, whatever the configuration says, and
-// gives the job something to shuffle where the configuration says nothing.
+// demoConfig points Kafka's options at the embedded broker and has the agents be processes of this host, whatever the
+// configuration says, and gives the job something to shuffle where the configuration says nothing.
 func demoConfig(c *conf.Config, broker string) error {
 	for _, v := range c.Values() {
 		name := v.Option.Name
@@ -90,6 +93,8 @@ func demoConfig(c *conf.Config, broker string) error {
 			text = broker
 		case strings.HasPrefix(name, "kafka."):
 			text = v.Option.Default
+		case name == "target":
+			text = "local"
 		case name == "parallelism" && v.Layer == conf.FromDefault:
 			text = "4"
 		default:

@@ -385,6 +385,24 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// TestDemoChecksOptions: what can't work is told before anything is started, as by run, and a configured target is not the demo's.
+func TestDemoChecksOptions(t *testing.T) {
+	w := newWorld(t)
+	for options, want := range map[string]string{
+		"-D exchange.segment-bytes=1028":     "exchange.segment-bytes is 1028",
+		"-D exchange.keepalive-timeout=5s":   "exchange.keepalive-timeout (5s) must be longer",
+		"-D exchange.port=99999":             "is not a port",
+		"--agent.heartbeat-timeout 100ms":    "agent.heartbeat-interval 1s",
+		"--target inproc -D exchange.port=x": "is not a port",
+	} {
+		in := w.start(append([]string{"demo", "--duration", "1h"}, strings.Fields(options)...)...)
+		in.expect(2, want)
+	}
+	if _, err := os.Stat(w.state); err == nil {
+		t.Error("something was started")
+	}
+}
+
 func TestDemoEndsByInterrupt(t *testing.T) {
 	w := newWorld(t)
 	in := w.start("demo", "--duration", "1h")
