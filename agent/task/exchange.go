@@ -104,7 +104,7 @@ func (o *edgeOut) Get(ch int) ([]byte, error) {
 	}
 	o.task.meter.enter(blocked)
 	defer o.task.meter.leave()
-	if f := o.task.follow; f != nil && f.span.Recording() {
+	if f := o.task.follow; f != nil && f.trail.Recording() {
 		defer f.blocked(f.now(), o.index)
 	}
 	return o.part.Get(o.task.done, ch)

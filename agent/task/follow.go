@@ -32,14 +32,16 @@ type follower struct {
 	cfg    Follow
 	tracer *flow.Tracer
 	attrs  telemetry.Fixed                   // of the task's spans
+	chain  telemetry.Fixed                   // of the spans of the chain
 	phases [telemetry.Phases]telemetry.Fixed // of the spans of phases
 
-	next    float64 // when the next record of a source is due, in milliseconds
-	admit   float64 // records that may yet be followed because they came so
+	polls   map[string]telemetry.Fixed // of the spans of a source's polls, by topic; "": of none
+	next    float64                    // when the next record of a source is due, in milliseconds
+	admit   float64                    // records that may yet be followed because they came so
 	admitAt time.Time
 
-	span   telemetry.Span                    // of the chain, while a record is followed
-	logged atomic.Pointer[flow.TraceContext] // the span, for those who log
+	trail  *telemetry.Trail                  // while a record is followed: the span of the chain is being written
+	logged atomic.Pointer[flow.TraceContext] // that span, for those who log
 
 	in      *input // whose segment is being read, if it has marks
 	hop     *netstack.Hop
@@ -48,6 +50,9 @@ type follower struct {
 	marks   []mark
 	indexes []int
 }
+
+// maxPolls bounds follower.polls.
+const maxPolls = 1000
 
 // mark is a followed record in a segment, as the segment's note tells.
 type mark struct {
@@ -66,8 +71,10 @@ func newFollower(t *Task, cfg Follow) *follower {
 	f.tracer = flow.NewTracer(f)
 	// Job, application and agent are the process's: see the resource.
 	f.attrs = telemetry.Fix(f.taskAttrs()...)
+	f.trail = cfg.Provider.Trail()
+	f.chain = telemetry.FixSpan(t.vertex.Name, telemetry.Internal, f.taskAttrs()...)
 	for p, name := range telemetry.PhaseNames {
-		f.phases[p] = telemetry.Fix(telemetry.A("heddle.phase", name))
+		f.phases[p] = telemetry.FixSpan(phaseSpans[p], telemetry.Internal, telemetry.A("heddle.phase", name))
 	}
 	return f
 }
@@ -123,12 +130,11 @@ func (f *follower) Admit() bool {
 // Recording implements flow.Follower.
 func (f *follower) Recording() bool { return f.cfg.Provider.Traces() }
 
-// begin begins the span of the chain and returns what names it to those after it.
-func (f *follower) begin(st telemetry.Start) flow.TraceContext {
-	st.Fixed = f.attrs
-	f.span = f.cfg.Provider.Child(st)
-	c := f.span.Context()
-	if f.span.Recording() {
+// begin begins the span of the chain and returns what names it to those after it. The spans before it go out.
+func (f *follower) begin(st *telemetry.Start) flow.TraceContext {
+	f.trail.Flush()
+	c := f.trail.Begin(st)
+	if f.trail.Recording() {
 		f.log(&c)
 	}
 	return c
@@ -136,26 +142,40 @@ func (f *follower) begin(st telemetry.Start) flow.TraceContext {
 
 // Read implements flow.Follower.
 func (f *follower) Read(a flow.Arrival) flow.TraceContext {
-	now := f.now()
 	if !f.Recording() {
 		return flow.TraceContext{}
 	}
-	node := f.task.ops[0].node
-	st := telemetry.Start{Parent: a.Parent, Name: "poll " + node.Title(), At: f.task.stepped, Attrs: a.Attrs, Fixed: f.attrs}
-	st.Attrs = append(st.Attrs, telemetry.A("heddle.split", a.Split), telemetry.A("heddle.operator", node.Title()))
+	now := f.now()
+	st := telemetry.Start{Parent: a.Parent, At: f.task.stepped, Attrs: append(make([]flow.TraceAttr, 0, 4), telemetry.A("heddle.split", a.Split))}
+	topic := ""
 	for _, attr := range a.Attrs {
 		if attr.Key == "messaging.destination.name" {
-			st.Kind, st.Name = telemetry.Consumer, "poll "+attr.Value.(string)
-			st.Attrs = append(st.Attrs, telemetry.A("messaging.system", "kafka"), telemetry.A("messaging.operation.name", "poll"),
-				telemetry.A("messaging.operation.type", "receive"))
+			topic = attr.Value.(string)
+			continue
 		}
+		st.Attrs = append(st.Attrs, attr)
 	}
-	poll := f.cfg.Provider.Start(st)
-	if !poll.Recording() { // the sampler said so
-		return flow.TraceContext{}
+	st.Fixed = f.pollAttrs(topic)
+	return f.begin(&telemetry.Start{Parent: f.trail.Root(&st, now), At: now, Fixed: f.chain})
+}
+
+// pollAttrs is what all polls of a topic have in common; "": of a source that is not Kafka.
+func (f *follower) pollAttrs(topic string) telemetry.Fixed {
+	if fixed, ok := f.polls[topic]; ok {
+		return fixed
 	}
-	poll.End(now)
-	return f.begin(telemetry.Start{Parent: poll.Context(), Name: f.task.vertex.Name, At: now})
+	if f.polls == nil || len(f.polls) == maxPolls {
+		f.polls = map[string]telemetry.Fixed{}
+	}
+	title := f.task.ops[0].node.Title()
+	attrs := append(f.taskAttrs(), telemetry.A("heddle.operator", title))
+	if topic == "" {
+		f.polls[topic] = telemetry.FixSpan("poll "+title, telemetry.Internal, attrs...)
+	} else {
+		f.polls[topic] = telemetry.FixSpan("poll "+topic, telemetry.Consumer, append(attrs, telemetry.A("messaging.destination.name", topic),
+			telemetry.A("messaging.system", "kafka"), telemetry.A("messaging.operation.name", "poll"), telemetry.A("messaging.operation.type", "receive"))...)
+	}
+	return f.polls[topic]
 }
 
 // Arrive implements flow.Follower.
@@ -171,19 +191,26 @@ func (f *follower) Arrive(i int) flow.TraceContext {
 	if !m.context.Sampled() || !f.Recording() {
 		return flow.TraceContext{}
 	}
-	attrs := append(make([]flow.TraceAttr, 0, 5), telemetry.A("heddle.segment.bytes", f.size), telemetry.A("heddle.segment.record", m.index),
-		telemetry.A("heddle.queue.received", f.in.gate.Queued()))
+	t := f.trail
+	st := telemetry.Start{Parent: m.context, At: times[0], Fixed: f.channelAttrs()}
+	st.Parent = t.Begin(&st)
+	t.Int("heddle.segment.bytes", f.size)
+	t.Int("heddle.segment.record", m.index)
+	t.Int("heddle.queue.received", f.in.gate.Queued())
 	if !h.Local {
-		attrs = append(attrs, telemetry.A("heddle.clock.offset", h.Clock.Ahead.Seconds()), telemetry.A("heddle.clock.offset.error", h.Clock.Within.Seconds()))
+		t.Float("heddle.clock.offset", h.Clock.Ahead.Seconds())
+		t.Float("heddle.clock.offset.error", h.Clock.Within.Seconds())
 	}
-	hop := f.cfg.Provider.Record(telemetry.Start{Parent: m.context, Name: "exchange", Kind: telemetry.Consumer, At: times[0], Attrs: attrs, Fixed: f.channelAttrs()}, now)
+	t.End(now)
 	for p := range telemetry.Phases {
 		if times[p] == times[p+1] {
 			continue // there was no such wait
 		}
-		f.cfg.Provider.Record(telemetry.Start{Parent: hop, Name: phaseSpans[p], At: times[p], Fixed: f.phases[p]}, times[p+1])
+		st.At, st.Fixed = times[p], f.phases[p]
+		t.Record(&st, times[p+1])
 	}
-	return f.begin(telemetry.Start{Parent: hop, Name: f.task.vertex.Name, At: now})
+	st.At, st.Fixed = now, f.chain
+	return f.begin(&st)
 }
 
 // channelAttrs are the attributes of all hops by the channel that is being read.
@@ -200,39 +227,39 @@ func (f *follower) channelAttrs() telemetry.Fixed {
 	if !f.hop.Local {
 		attrs = append(attrs, telemetry.A("heddle.connection", int(c.ConnIndex)), telemetry.A("network.transport", "tcp"), telemetry.A("network.peer.address", c.Addr))
 	}
-	f.in.traced[f.channel] = telemetry.Fix(attrs...)
+	f.in.traced[f.channel] = telemetry.FixSpan("exchange", telemetry.Consumer, attrs...)
 	return f.in.traced[f.channel]
 }
 
 // Fire implements flow.Follower. The trace of the last record goes on; the others are linked.
 func (f *follower) Fire(name string, links []flow.TraceContext) flow.TraceContext {
 	last := len(links) - 1
-	return f.begin(telemetry.Start{Parent: links[last], Name: name, Links: links[:last], At: f.now(),
+	return f.begin(&telemetry.Start{Parent: links[last], Name: name, Links: links[:last], At: f.now(), Fixed: f.attrs,
 		Attrs: []flow.TraceAttr{telemetry.A("heddle.links", last)}})
 }
 
 // Done implements flow.Follower.
 func (f *follower) Done(err error) {
+	if !f.trail.Recording() {
+		return
+	}
 	if err != nil {
-		f.span.Fail("the chain failed; the job's failure tells why")
+		f.trail.Fail("the chain failed; the job's failure tells why")
 	}
-	if f.span.Recording() {
-		f.log(nil)
-	}
-	f.span.End(f.now())
-	f.span = telemetry.Span{}
+	f.log(nil)
+	f.trail.End(f.now())
+	f.trail.Flush()
 }
 
 // Attr implements flow.Follower.
-func (f *follower) Attr(attrs ...flow.TraceAttr) { f.span.Set(attrs...) }
+func (f *follower) Attr(attrs ...flow.TraceAttr) { f.trail.Set(attrs...) }
 
 // Send implements flow.Follower.
 func (f *follower) Send(name string, attrs ...flow.TraceAttr) flow.Delivery {
-	s := f.cfg.Provider.Child(telemetry.Start{Parent: f.span.Context(), Name: name, Kind: telemetry.Producer, At: f.now(), Attrs: attrs, Fixed: f.attrs})
-	if !s.Recording() {
+	if !f.trail.Recording() {
 		return nil
 	}
-	return delivery{s}
+	return delivery{f.cfg.Provider.Child(telemetry.Start{Parent: f.trail.Context(), Name: name, Kind: telemetry.Producer, At: f.now(), Attrs: attrs, Fixed: f.attrs})}
 }
 
 // delivery is the span of a flow.Delivery.
@@ -246,7 +273,7 @@ func (d delivery) Done(attrs ...flow.TraceAttr) {
 
 // blocked notes that the record being followed waited for room in the output.
 func (f *follower) blocked(from time.Time, out int) {
-	f.cfg.Provider.Record(telemetry.Start{Parent: f.span.Context(), Name: "wait for a segment", At: from,
+	f.cfg.Provider.Record(telemetry.Start{Parent: f.trail.Context(), Name: "wait for a segment", At: from,
 		Attrs: []flow.TraceAttr{telemetry.A("heddle.edge", f.task.spec.Outputs[out].Edge)}}, f.now())
 }
 

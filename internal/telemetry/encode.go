@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -44,6 +45,11 @@ func appendFixed32(b []byte, field protowire.Number, v uint32) []byte {
 	return protowire.AppendFixed32(protowire.AppendTag(b, field, protowire.Fixed32Type), v)
 }
 
+// appendName appends a span's name and kind.
+func appendName(b []byte, name string, kind trace.SpanKind) []byte {
+	return appendNumber(appendBytes(b, spanName, readable(name)), spanKindField, uint64(spanKind(kind)))
+}
+
 // appendAttrs appends attributes as so many fields. What is of no type that attributes have is left out.
 func appendAttrs(b []byte, field protowire.Number, attrs []flow.TraceAttr) []byte {
 	for _, a := range attrs {
@@ -52,13 +58,26 @@ func appendAttrs(b []byte, field protowire.Number, attrs []flow.TraceAttr) []byt
 		if n < 0 {
 			continue
 		}
-		b = protowire.AppendTag(b, field, protowire.BytesType)
-		b = protowire.AppendVarint(b, uint64(1+protowire.SizeBytes(len(a.Key))+1+protowire.SizeBytes(n)))
-		b = appendBytes(b, keyField, a.Key)
-		b = protowire.AppendTag(b, valueField, protowire.BytesType)
-		b = appendValue(protowire.AppendVarint(b, uint64(n)), a.Value)
+		b = appendValue(appendKey(b, field, a.Key, n), a.Value)
 	}
 	return b
+}
+
+// appendKey appends an attribute but for the n bytes of its value.
+func appendKey(b []byte, field protowire.Number, key string, n int) []byte {
+	b = protowire.AppendTag(b, field, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(1+protowire.SizeBytes(len(key))+1+protowire.SizeBytes(n)))
+	b = appendBytes(b, keyField, key)
+	return protowire.AppendVarint(protowire.AppendTag(b, valueField, protowire.BytesType), uint64(n))
+}
+
+// appendInt appends an attribute. So does appendFloat: none of both makes an any of its value, which costs an allocation.
+func appendInt(b []byte, field protowire.Number, key string, v int64) []byte {
+	return appendNumber(appendKey(b, field, key, 1+protowire.SizeVarint(uint64(v))), intValue, uint64(v))
+}
+
+func appendFloat(b []byte, field protowire.Number, key string, v float64) []byte {
+	return appendFixed64(appendKey(b, field, key, 1+protowire.SizeFixed64()), doubleValue, math.Float64bits(v))
 }
 
 // readable is a text as a message may hold it: a collector refuses a whole batch for one that is no UTF-8.

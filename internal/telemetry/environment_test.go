@@ -25,7 +25,8 @@ func TestEnvironment(t *testing.T) {
 	}{
 		{name: "nothing"},
 		{name: "endpoint", env: map[string]string{"ENDPOINT": "AT"}, spans: both, metrics: true},
-		{name: "protocol grpc", env: map[string]string{"ENDPOINT": "AT", "PROTOCOL": "grpc"}}, // the collector takes HTTP alone
+		{name: "protocol grpc", env: map[string]string{"ENDPOINT": "AT", "PROTOCOL": "grpc"}},                                                                       // the collector takes HTTP alone
+		{name: "protocol json", env: map[string]string{"ENDPOINT": "AT", "PROTOCOL": "http/json", "METRICS_PROTOCOL": "http/protobuf"}, spans: both, metrics: true}, // spans go as protobuf
 		{name: "for traces alone", env: map[string]string{"TRACES_ENDPOINT": "AT/v1/traces"}, spans: both},
 		{name: "for metrics alone", env: map[string]string{"METRICS_ENDPOINT": "AT/v1/metrics"}, metrics: true},
 		{name: "for each", env: map[string]string{"ENDPOINT": "http://127.0.0.1:1", "TRACES_ENDPOINT": "AT/v1/traces", "METRICS_ENDPOINT": "AT/v1/metrics"}, spans: both, metrics: true},
@@ -58,6 +59,11 @@ func TestEnvironment(t *testing.T) {
 				Figures: func() []Family { return []Family{{Name: "heddle.x", Points: []Point{{Value: 1}}}} }})
 			p.Start(Start{Parent: flow.TraceContext{Trace: [16]byte{1}, Span: [8]byte{1}, Flags: 1}, Name: both[0]}).End(time.Time{})
 			p.Start(Start{Name: both[1]}).End(time.Time{})
+			if s := (Start{Name: both[1]}); p.Traces() { // whatever the sampler says of one it says of both
+				trail := p.Trail()
+				trail.Root(&s, time.Now())
+				trail.Flush()
+			}
 			_ = closeNow(t, p, 3*time.Second) // where the collector can't be reached this fails
 			names := map[string]bool{}
 			for _, s := range c.Spans() {

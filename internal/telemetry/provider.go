@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,11 +41,13 @@ type Config struct {
 // Provider makes spans and exports them and metrics, until it is closed. A nil Provider exports nothing.
 type Provider struct {
 	// Immutable.
-	spans   *sdktrace.TracerProvider // nil: no traces
-	tracer  trace.Tracer
-	queue   *queue
-	metrics *sdkmetric.MeterProvider // nil: no metrics
-	log     *slog.Logger
+	spans  *sdktrace.TracerProvider // nil: no traces
+	tracer trace.Tracer
+	queue  *queue
+	// The sampler takes every trace that nobody else has decided on, and each that was sampled.
+	samplesAll bool
+	metrics    *sdkmetric.MeterProvider // nil: no metrics
+	log        *slog.Logger
 }
 
 // scope names what makes the spans and metrics.
@@ -72,6 +75,7 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		}
 		p.queue = newQueue(exporter, cfg.Logger, to)
 		p.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(p.queue))
+		p.samplesAll = samplesAll(os.Getenv("OTEL_TRACES_SAMPLER"))
 		p.tracer = p.spans.Tracer(scope, trace.WithInstrumentationVersion(cfg.Version))
 	}
 	if cfg.Metrics && cfg.Figures != nil {
@@ -80,6 +84,15 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		}
 	}
 	return p, nil
+}
+
+// samplesAll reports whether the sampler of this name, as the SDK reads it from the environment, takes every trace.
+func samplesAll(name string) bool {
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "", "always_on", "parentbased_always_on":
+		return true
+	}
+	return false
 }
 
 // quietSDK sends the SDK's own complaints to the log of whoever came last, at a level that is off in production: what is lost is counted.
@@ -105,7 +118,8 @@ func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 func (c *Config) spanClient() otlptrace.Client {
 	to := c.to(c.traces, "/v1/traces")
 	if to.protocol == HTTP {
-		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(to.url), otlptracehttp.WithProxy(noProxy)}
+		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(to.url), otlptracehttp.WithProxy(noProxy),
+			otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf)} // as JSON, the spans that are bytes already would be left out
 		if to.headers != nil {
 			opts = append(opts, otlptracehttp.WithHeaders(to.headers))
 		}

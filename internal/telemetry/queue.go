@@ -26,7 +26,7 @@ type queue struct {
 	flush    chan chan struct{}
 	stop     chan struct{}
 	most     int // spans that may wait
-	batch    int // spans of a batch
+	batch    int // spans of a batch at most, but for one that are put as one
 	delay    time.Duration
 	timeout  time.Duration
 	wg       sync.WaitGroup // the exporting goroutine
@@ -56,10 +56,11 @@ type spanExporter interface {
 	shutdown(ctx context.Context) error
 }
 
-// Defaults of OpenTelemetry's specification, but for the delay, which people wait for.
+// Defaults. OpenTelemetry's specification has 2,048, 512 and 5 s; but a request costs as much as hundreds of spans, and people wait for the delay.
 const (
-	queueSize   = 4096
-	queueBatch  = 512
+	queueSize   = 8192
+	queueBatch  = 2048
+	batchBytes  = 1 << 20 // of a batch at most: collectors refuse messages of more than 4 MiB
 	queueDelay  = time.Second
 	queueLimit  = 10 * time.Second
 	complainGap = time.Minute
@@ -99,21 +100,21 @@ func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
 		q.dropped.Add(1)
 		return
 	}
-	q.put(message)
+	q.put(appendBytes(nil, scopeSpans, message), 1)
 }
 
-// put adds a span's message.
-func (q *queue) put(message []byte) {
+// put adds n spans, as the message of a scope has them: all or none.
+func (q *queue) put(spans []byte, n int) {
 	q.mu.Lock()
-	ok := !q.stopped && q.n < q.most
+	ok := !q.stopped && (q.n+n <= q.most || q.n == 0)
 	full := false
 	if ok {
-		full = q.addLocked(message)
+		full = q.addLocked(spans, n)
 	}
 	q.mu.Unlock()
 	switch {
 	case !ok:
-		q.dropped.Add(1)
+		q.dropped.Add(int64(n))
 	case full:
 		select {
 		case q.full <- struct{}{}:
@@ -122,17 +123,19 @@ func (q *queue) put(message []byte) {
 	}
 }
 
-// addLocked adds to the last batch, and reports whether that is full now.
-func (q *queue) addLocked(message []byte) (full bool) {
-	q.n++
-	if k := len(q.batches); k == 0 || q.batches[k-1].n == q.batch {
+// addLocked adds to the last batch, or to a new one if it would become too large, and reports whether a batch is full now.
+func (q *queue) addLocked(spans []byte, n int) (full bool) {
+	q.n += n
+	k := len(q.batches)
+	if k == 0 || q.batches[k-1].n+n > q.batch || len(q.batches[k-1].spans)+len(spans) > batchBytes {
 		q.batches = append(q.batches, batch{spans: q.spare[:0]})
 		q.spare = nil
+		full = k > 0
 	}
 	b := &q.batches[len(q.batches)-1]
-	b.spans = appendBytes(b.spans, scopeSpans, message)
-	b.n++
-	return b.n == q.batch
+	b.spans = append(b.spans, spans...)
+	b.n += n
+	return full || b.n >= q.batch
 }
 
 // take takes the oldest batch.
@@ -164,9 +167,9 @@ func (q *queue) run() {
 	for {
 		select {
 		case <-q.full:
-			q.exportAll(ctx, q.batch)
+			q.exportAll(ctx, false)
 		case <-tick.C:
-			q.exportAll(ctx, 1)
+			q.exportAll(ctx, true)
 		case done := <-q.flush:
 			q.rest(ctx)
 			close(done)
@@ -177,9 +180,9 @@ func (q *queue) run() {
 	}
 }
 
-// exportAll exports as long as there are at least so many spans, and it is not stopped.
-func (q *queue) exportAll(ctx context.Context, least int) {
-	for q.waiting() >= least {
+// exportAll exports the batches that are full, or all, as long as it is not stopped.
+func (q *queue) exportAll(ctx context.Context, all bool) {
+	for q.ready(all) {
 		q.export(ctx, q.take())
 		select {
 		case <-q.stop:
@@ -187,6 +190,14 @@ func (q *queue) exportAll(ctx context.Context, least int) {
 		default:
 		}
 	}
+}
+
+// ready reports whether a batch is full, or, with all, whether there is one.
+func (q *queue) ready(all bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	k := len(q.batches)
+	return k > 1 || k == 1 && (all || q.batches[0].n >= q.batch)
 }
 
 func (q *queue) waiting() int {

@@ -14,7 +14,7 @@ import (
 // Span is a span being recorded; the zero Span records nothing.
 type Span struct {
 	s     trace.Span // of the SDK
-	child *child     // in place of it
+	child *Trail     // in place of it: the one span that it is for
 }
 
 // Kinds of spans.
@@ -29,7 +29,7 @@ const (
 // Start is how a span begins.
 type Start struct {
 	Parent flow.TraceContext // zero: the span begins a trace
-	Name   string
+	Name   string            // "": name and kind are those of Fixed
 	Kind   trace.SpanKind
 	At     time.Time // zero: now
 	Links  []flow.TraceContext
@@ -37,24 +37,34 @@ type Start struct {
 	Fixed  Fixed // attributes beside those
 }
 
-// Fixed are attributes that many spans have: they are made once.
+// Fixed is what many spans have in common: attributes, and perhaps name and kind. It is made once.
 type Fixed struct {
+	name string
+	kind trace.SpanKind
 	kvs  []attribute.KeyValue
-	made []byte // as a span's message has them
+	made []byte // as a span's message has it
 }
 
 // Fix makes Fixed attributes.
 func Fix(attrs ...flow.TraceAttr) Fixed {
-	return Fixed{attributes(attrs), appendAttrs(nil, spanAttrs, attrs)}
+	return Fixed{kvs: attributes(attrs), made: appendAttrs(nil, spanAttrs, attrs)}
 }
 
-// None reports whether there are no attributes.
-func (f Fixed) None() bool { return len(f.kvs) == 0 }
+// FixSpan makes a Fixed name, kind and attributes.
+func FixSpan(name string, kind trace.SpanKind, attrs ...flow.TraceAttr) Fixed {
+	return Fixed{name, kind, attributes(attrs), appendAttrs(appendName(nil, name, kind), spanAttrs, attrs)}
+}
+
+// None reports whether nothing was fixed.
+func (f Fixed) None() bool { return len(f.made) == 0 }
 
 // Start begins a span. Where the parent, or else the sampler, says that it is not recorded, it is the zero Span.
 func (p *Provider) Start(st Start) Span {
 	if !p.Traces() || st.Parent.Trace != [16]byte{} && !st.Parent.Sampled() {
 		return Span{}
+	}
+	if st.Name == "" {
+		st.Name, st.Kind = st.Fixed.name, st.Fixed.kind
 	}
 	ctx := context.Background()
 	if st.Parent.Trace != [16]byte{} {
@@ -93,7 +103,7 @@ func (s Span) Recording() bool { return s.s != nil || s.child != nil }
 func (s Span) Context() flow.TraceContext {
 	switch {
 	case s.child != nil:
-		return s.child.context
+		return s.child.Context()
 	case s.s != nil:
 		return contextOf(s.s.SpanContext())
 	}
@@ -104,7 +114,7 @@ func (s Span) Context() flow.TraceContext {
 func (s Span) Set(attrs ...flow.TraceAttr) {
 	switch {
 	case s.child != nil:
-		s.child.set(attrs)
+		s.child.Set(attrs...)
 	case s.s != nil:
 		s.s.SetAttributes(attributes(attrs)...)
 	}
@@ -124,7 +134,7 @@ func (s Span) Event(name string, at time.Time, attrs ...flow.TraceAttr) {
 func (s Span) Fail(reason string) {
 	switch {
 	case s.child != nil:
-		s.child.fail(reason)
+		s.child.Fail(reason)
 	case s.s != nil:
 		s.s.SetStatus(codes.Error, readable(reason))
 	}
@@ -134,7 +144,8 @@ func (s Span) Fail(reason string) {
 func (s Span) End(at time.Time) {
 	switch {
 	case s.child != nil:
-		s.child.end(at)
+		s.child.End(at)
+		s.child.Flush()
 	case s.s == nil:
 	case at.IsZero():
 		s.s.End()
