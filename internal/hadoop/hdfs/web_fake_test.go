@@ -20,6 +20,7 @@ type fakeWeb struct {
 	httpFS bool
 	front  *httptest.Server
 	data   *httptest.Server
+	knox   *httptest.Server // in front of front; nil: none
 
 	mu     sync.Mutex
 	files  map[string][]byte // nil: a folder
@@ -47,6 +48,9 @@ func newFake(t *testing.T, httpFS bool) *fakeWeb {
 func (f *fakeWeb) fs() *FS {
 	f.t.Helper()
 	fsys, err := Open(Config{NameNodes: []string{"127.0.0.1:1"}, User: "alice", Web: func([]string) (Web, error) {
+		if f.knox != nil {
+			return f.viaKnox("hush"), nil
+		}
 		return Web{Bases: []string{f.front.URL + "/webhdfs/v1"}, Attempts: 2, Authorize: func(r *http.Request) error {
 			q := r.URL.Query()
 			q.Set("delegation", secretToken)
@@ -59,6 +63,14 @@ func (f *fakeWeb) fs() *FS {
 	}
 	f.t.Cleanup(func() { _ = fsys.Close() })
 	return fsys
+}
+
+// close makes it one that can't be reached.
+func (f *fakeWeb) close() {
+	f.front.Close()
+	if f.knox != nil {
+		f.knox.Close()
+	}
 }
 
 func fail(w http.ResponseWriter, status int, class, message string) {

@@ -13,8 +13,12 @@ import (
 	"testing"
 )
 
-// both runs a test with WebHDFS and with HttpFS.
+// both runs a test with WebHDFS, also behind Knox, and with HttpFS.
 func both(t *testing.T, test func(t *testing.T, fake *fakeWeb, f *FS)) {
+	t.Run("knox", func(t *testing.T) {
+		fake := newFake(t, false).behindKnox()
+		test(t, fake, fake.fs())
+	})
 	for name, httpFS := range map[string]bool{"webhdfs": false, "httpfs": true} {
 		t.Run(name, func(t *testing.T) {
 			fake := newFake(t, httpFS)
@@ -157,7 +161,7 @@ func TestWebFolders(t *testing.T) {
 		if TroubleOf(err) != Denied || strings.Contains(err.Error(), "some.Class") || strings.Contains(err.Error(), secretToken) {
 			t.Errorf("denied: %v", err)
 		}
-		fake.front.Close()
+		fake.close()
 		if _, err = f.List("/user"); TroubleOf(err) != Unreachable || strings.Contains(err.Error(), secretToken) || !strings.Contains(err.Error(), "(http://127.0.0.1:") {
 			t.Errorf("closed: %v", err)
 		}
