@@ -277,6 +277,8 @@ func (k *tokenKeeper) cancelAll(ctx context.Context, all [][]token.Named) {
 				err = k.id.CancelHDFS(ctx, k.systems, t.Token)
 			case t.Token.Kind == token.KindKMS:
 				err = k.id.CancelKeys(ctx, t.Token)
+			case identity.OfGateway(t.Token):
+				err = k.id.CancelGateway(ctx, t.Token)
 			case k.more != nil && t.Token.Kind == k.more.kind():
 				err = k.more.cancel(ctx, t.Token)
 			default:

@@ -432,6 +432,11 @@ func (p *patient) cancelTokens(ctx context.Context, creds token.Credentials, rm 
 	for _, t := range creds.Of(token.KindKMS) {
 		_ = p.id.CancelKeys(ctx, t)
 	}
+	for _, t := range creds.Tokens {
+		if identity.OfGateway(t.Token) {
+			_ = p.id.CancelGateway(ctx, t.Token)
+		}
+	}
 	cfg, err := p.hdfs(ctx, p.fs)
 	if err != nil {
 		return

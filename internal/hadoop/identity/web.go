@@ -33,6 +33,9 @@ const webPath = "/webhdfs/v1"
 // kindsOfWeb are the kinds of tokens that services of HDFS over HTTP give.
 var kindsOfWeb = []string{"WEBHDFS delegation", "SWEBHDFS delegation"}
 
+// OfGateway reports whether a token is one of HttpFS's.
+func OfGateway(t token.Token) bool { return slices.Contains(kindsOfWeb, t.Kind) }
+
 // gateway is how HDFS is spoken to over HTTP.
 type gateway struct {
 	bases          []string // empty: NameNodes'
@@ -163,7 +166,7 @@ func (i *Identity) gatewayDelegation(ctx context.Context, renewer string) (*hres
 	if !ok {
 		return nil, nil, nil
 	}
-	if !slices.Contains(kindsOfWeb, t.Kind) {
+	if !OfGateway(t) {
 		return nil, nil, fmt.Errorf("cannot use the delegation token of %s: its kind is %q", strings.Join(i.gateway.bases, ", "), t.Kind)
 	}
 	u, err := url.Parse(i.gateway.bases[0])
@@ -187,6 +190,25 @@ func (i *Identity) refreshGateway(ctx context.Context, renewer string) ([]token.
 	defer c.Close()
 	end, err := c.Renew(ctx, "/", named[0].Token)
 	return named, end, err
+}
+
+// CancelGateway ends a token of HttpFS.
+func (i *Identity) CancelGateway(ctx context.Context, t token.Token) error {
+	if !i.givesTokens() {
+		return fmt.Errorf("cannot cancel the token for %s: HDFS is not spoken to by a service that gives such tokens", t.Service)
+	}
+	c, err := hrest.New(i.gatewayWeb())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if len(t.Password) == 0 { // it knows then whose token it is by nothing but the caller, whom it asks for no proof at a cancellation: let it know us by a cookie
+		who := hrest.Request{Method: http.MethodGet, Path: "/", Query: url.Values{"op": {"GETHOMEDIRECTORY"}}}
+		if err := c.JSON(ctx, who, nil); err != nil {
+			return fmt.Errorf("cannot cancel the token for %s: %w", t.Service, err)
+		}
+	}
+	return c.Cancel(ctx, "/", t)
 }
 
 // NeedsTLS reports whether HDFS over HTTP, or the key server that the configuration names, is spoken to by TLS.

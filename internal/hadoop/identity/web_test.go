@@ -3,6 +3,8 @@ package identity
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,5 +124,43 @@ func TestKeyServer(t *testing.T) {
 	}
 	if c, err := byTokens(t, nil, hdfsToken("alice@R", "nn1.test:8020", "n")).keys(""); c != nil || err != nil {
 		t.Errorf("none: %v, %v", c, err)
+	}
+}
+
+// TestCancelGateway ends tokens of HttpFS, by themselves, or by who we are where all that is left of one is its identifier.
+func TestCancelGateway(t *testing.T) {
+	var seen []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		seen = append(seen, r.Method+" "+r.URL.Path+" "+q.Get("op"))
+		switch q.Get("op") {
+		case "GETHOMEDIRECTORY":
+			fmt.Fprint(w, `{"Path":"/user/alice"}`)
+		case "CANCELDELEGATIONTOKEN":
+			if got, err := token.ParseURLString(q.Get("token")); err != nil || string(got.Identifier) != "i" {
+				t.Errorf("it is to cancel %v, %v", got, err)
+			}
+		}
+	}))
+	defer s.Close()
+	tok := token.Token{Kind: "WEBHDFS delegation", Service: "1.2.3.4:14000", Identifier: []byte("i"), Password: []byte("p")}
+	i := byTokens(t, []string{KeyWebURI, s.URL}, hdfsToken("alice@R", "nn1.test:8020", "n"), token.Named{Alias: "g", Token: tok})
+	if err := i.CancelGateway(t.Context(), tok); err != nil {
+		t.Error(err)
+	}
+	tok.Password = nil
+	if err := i.CancelGateway(t.Context(), tok); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"PUT /webhdfs/v1/ CANCELDELEGATIONTOKEN", "GET /webhdfs/v1/ GETHOMEDIRECTORY", "PUT /webhdfs/v1/ CANCELDELEGATIONTOKEN"}; !slices.Equal(seen, want) {
+		t.Errorf("asked %q, want %q", seen, want)
+	}
+	for name, pairs := range map[string][]string{"by RPC": nil, "WebHDFS": {KeyWebURI, NameNodesWeb}, "by a password": {KeyWebURI, "https://knox", KeyWebUser, "alice"}} {
+		if err := byTokens(t, pairs, hdfsToken("alice@R", "nn1.test:8020", "n")).CancelGateway(t.Context(), tok); err == nil || !strings.Contains(err.Error(), "gives such tokens") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !OfGateway(tok) || OfGateway(token.Token{Kind: token.KindHDFS}) {
+		t.Error("the kinds are mixed up")
 	}
 }
