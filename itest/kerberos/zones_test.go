@@ -39,6 +39,8 @@ func TestZones(t *testing.T) {
 	t.Run("shut", x.testShutZone)
 	t.Run("job", x.testZoneJob)
 	t.Run("http", x.testOverHTTP)
+	t.Run("gateway's tokens", x.testGatewayTokens)
+	t.Run("doctor", x.testDoctorHTTP)
 	t.Run("no key server", func(t *testing.T) {
 		x.h.Kill(testbed.KeyServer)
 		_, err := x.open(t, "alice").ReadFile("/user/alice/zone/ours", 1<<30)
