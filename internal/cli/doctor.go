@@ -109,7 +109,7 @@ func (s *session) doctorConfig(args []string, c *conf.Config) (doctor.Config, er
 	}
 	cfg.User, _ = s.hadoopUser(c) // elsewhere the ticket says it; where nobody does, a check tells
 	cfg.Hadoop, cfg.NoHadoop = s.wantsHadoop(c, cfg.Needs)
-	cfg.Kafka = kafkaClusters(c, cfg.Needs)
+	cfg.Kafka = s.withTokens(kafkaClusters(c, cfg.Needs), c)
 	if c.IsSet("schema-registry.urls") || slices.ContainsFunc(cfg.Needs, func(n flow.Need) bool { return n.Kind == flow.NeedSubject }) {
 		cfg.Registry = c.Option
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/doctor"
 	"github.com/heddle-stream/heddle/internal/doctor/grants"
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
@@ -75,7 +76,7 @@ func (s *session) grantsInput(job *heddle.Job, c *conf.Config) (grants.Input, er
 		return grants.Input{}, err
 	}
 	in := grants.Input{Needs: needsOf(job.Graph(), g), YARN: c.Text("target") == "yarn", Queue: c.Text("yarn.queue"), KafkaUser: c.Text("kafka.sasl.user")}
-	for _, k := range kafkaClusters(c, in.Needs) {
+	for _, k := range s.withTokens(kafkaClusters(c, in.Needs), c) {
 		if k.Err != nil { // what is secret, or left open, may be set when the job runs
 			if k.Config.Brokers = kafka.SplitList(k.At); k.At == "" {
 				k.Config.Brokers = c.List("kafka.brokers")
@@ -86,6 +87,9 @@ func (s *session) grantsInput(job *heddle.Job, c *conf.Config) (grants.Input, er
 		}
 		if p := k.Config.SASL.Kerberos.Principal; k.Config.SASL.Mechanism == "GSSAPI" && p != "" {
 			in.KafkaUser, _, _ = strings.Cut(p, "@")
+		}
+		if k.Tokens != doctor.NoTokens {
+			in.TokensAt = append(in.TokensAt, k.At)
 		}
 		for _, b := range k.Config.Brokers {
 			in.Ports = append(in.Ports, port(b, "Kafka, and the brokers that it advertises: from the gateway and all nodes"))

@@ -60,14 +60,22 @@ func kafkaLogin(c *conf.Config, brokers string, id *identity.Identity) (kafka.Co
 	if err != nil {
 		return cfg, err
 	}
-	if cfg.SASL.Mechanism != "GSSAPI" {
-		return cfg, fmt.Errorf("cannot get a delegation token of the Kafka brokers %s: that takes GSSAPI (%s)", kafka.TokenService(cfg.Brokers), kafka.OptSASLMechanism)
+	if err := wantsGSSAPI(cfg); err != nil {
+		return cfg, err
 	}
 	k := &cfg.SASL.Kerberos
 	if l := id.Login(); k.Keytab == "" && k.Cache == "" && k.Principal == "" && l != nil && l.CanRelogin() {
 		k.Login = l
 	}
 	return cfg, nil
+}
+
+// wantsGSSAPI refuses to get a token by another login.
+func wantsGSSAPI(cfg kafka.Config) error {
+	if cfg.SASL.Mechanism == "GSSAPI" {
+		return nil
+	}
+	return fmt.Errorf("cannot get a delegation token of the Kafka brokers %s: that takes GSSAPI (%s)", kafka.TokenService(cfg.Brokers), kafka.OptSASLMechanism)
 }
 
 // fetchKafka adds fresh tokens of the Kafka clusters that the application has tokens of.
@@ -103,7 +111,7 @@ func (sub *submission) addKafkaTokens(ctx context.Context, to *token.Credentials
 		}
 		var t kafkaToken
 		if err == nil {
-			err = sub.mayDelegate(cfg)
+			err = mayDelegate(sub.conf, cfg, sub.h.id.Real(), sub.h.user)
 		}
 		if err == nil {
 			t, err = getKafkaToken(ctx, cfg)
@@ -139,12 +147,12 @@ func kafkaBrokers(needs []flow.Need) (out []string) {
 	return out
 }
 
-// mayDelegate refuses what a token that is demanded would give away, or not spare.
-func (sub *submission) mayDelegate(cfg kafka.Config) error {
+// mayDelegate refuses what a token that is demanded would give away, or not spare. real is who acts for user; "": nobody.
+func mayDelegate(c *conf.Config, cfg kafka.Config, real, user string) error {
 	switch {
-	case sub.h.id.Real() != "":
-		return fmt.Errorf("%s is on, and %s acts for %s, in whose containers the token would let everybody act as %s: set it to off", kafka.OptDelegationToken, sub.h.id.Real(), sub.h.user, sub.h.id.Real())
-	case cfg.SASL.Kerberos.Keytab != "" && sub.conf.Text(kafka.OptKerberosKeytab) == "":
+	case real != "":
+		return fmt.Errorf("%s is on, and %s acts for %s, in whose containers the token would let everybody act as %s: set it to off", kafka.OptDelegationToken, real, user, real)
+	case cfg.SASL.Kerberos.Keytab != "" && c.Text(kafka.OptKerberosKeytab) == "":
 		return fmt.Errorf("%s is on, and the keytab that %s names would go to agents all the same: name it by %s", kafka.OptDelegationToken, kafka.OptProperties, kafka.OptKerberosKeytab)
 	}
 	return nil

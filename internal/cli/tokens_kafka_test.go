@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/doctor"
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/hadoop/creds"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
@@ -63,7 +64,7 @@ func TestKafkaTokensKept(t *testing.T) {
 			if i < 0 || news.Held[i].Owner != "etl" || news.Held[i].Source != creds.Fetched || news.Held[i].Until.IsZero() || news.Credentials == nil {
 				t.Fatalf("what is told of it: %+v", news.Held)
 			}
-			if got := k.current().Of(token.KindKafka); len(got) != 1 || got[0].Identifier[0] != byte('a'+n) {
+			if got := k.present().Of(token.KindKafka); len(got) != 1 || got[0].Identifier[0] != byte('a'+n) {
 				t.Errorf("it has %v", got)
 			}
 		}
@@ -71,7 +72,7 @@ func TestKafkaTokensKept(t *testing.T) {
 			t.Errorf("while it runs, %q are ended", m.cancelled)
 		}
 		m.err = errors.New("no broker")
-		if wait := k.refreshMore(t.Context()); wait > refreshRetry || len(k.out) != 0 || len(k.current().Of(token.KindKafka)) != 1 {
+		if wait := k.refreshMore(t.Context()); wait > refreshRetry || len(k.out) != 0 || len(k.present().Of(token.KindKafka)) != 1 {
 			t.Errorf("after a failure it goes on in %v", wait)
 		}
 		want := []string{"a", "b", "c", "d"}
@@ -118,5 +119,49 @@ func TestKafkaKeytabKept(t *testing.T) {
 		if _, there := sec[fileSecret+kafka.OptKerberosKeytab]; there == x.kept {
 			t.Errorf("with %v the keytab goes to agents: %v", x.flags, there)
 		}
+	}
+}
+
+// TestKafkaTokensLooked: what doctor and plan --grants look at is what a submission would do.
+func TestKafkaTokensLooked(t *testing.T) {
+	gssapi := []string{"target=yarn", "kafka.brokers=b:1", "kafka.sasl.mechanism=GSSAPI", "kafka.sasl.kerberos.conf=/nowhere"}
+	for name, x := range map[string]struct {
+		options []string
+		proxy   string
+		use     doctor.TokenUse
+		barred  string
+		keytab  string
+	}{
+		"a ticket cache":       {options: gssapi, use: doctor.IfThere},
+		"Hadoop's keytab":      {options: append(gssapi, "kerberos.keytab=FILE:/k", "kerberos.principal=etl@R"), use: doctor.IfThere, keytab: "/k"},
+		"a keytab for Kafka":   {options: append(gssapi, "kafka.sasl.kerberos.keytab=/k"), keytab: "/k"},
+		"both, and demanded":   {options: append(gssapi, "kafka.sasl.kerberos.keytab=/k", "kafka.delegation-token=on"), use: doctor.Demanded, keytab: "/k"},
+		"off":                  {options: append(gssapi, "kafka.delegation-token=off")},
+		"local":                {options: append(gssapi, "target=local")},
+		"another mechanism":    {options: []string{"target=yarn", "kafka.brokers=b:1"}},
+		"demanded without":     {options: []string{"target=yarn", "kafka.brokers=b:1", "kafka.delegation-token=on"}, use: doctor.Demanded, barred: "GSSAPI"},
+		"for another":          {options: gssapi, proxy: "alice"},
+		"demanded for another": {options: append(gssapi, "kafka.delegation-token=on"), proxy: "alice", use: doctor.Demanded, barred: "acts for alice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var flags []conf.Flag
+			for _, o := range x.options {
+				name, text, _ := strings.Cut(o, "=")
+				flags = append(flags, conf.Flag{Name: name, Text: text, Where: "the test"})
+			}
+			s := &session{env: Env{Environ: []string{"HADOOP_PROXY_USER=" + x.proxy}}, flags: flags}
+			c, err := s.load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ks := s.withTokens(kafkaClusters(c, nil), c)
+			if len(ks) != 1 || ks[0].Err != nil {
+				t.Fatalf("%+v", ks)
+			}
+			k := ks[0]
+			if k.Tokens != x.use || k.Config.SASL.Kerberos.Keytab != x.keytab || (k.Barred == nil) != (x.barred == "") || k.Barred != nil && !strings.Contains(k.Barred.Error(), x.barred) {
+				t.Errorf("%d, %q, %v", k.Tokens, k.Config.SASL.Kerberos.Keytab, k.Barred)
+			}
+		})
 	}
 }

@@ -58,7 +58,19 @@ type KafkaCluster struct {
 	At     string // as Need.At has it; "": the configured one
 	Config kafka.Config
 	Err    error // why it can't be told
+	Tokens TokenUse
+	Barred error // why a token of its, which is demanded, is not to be had whatever it says; nil: nothing is known
 }
+
+// TokenUse is whether a job logs in to a cluster of Kafka by a delegation token of its.
+type TokenUse int
+
+// Uses of tokens.
+const (
+	NoTokens TokenUse = iota
+	IfThere           // agents that get none need a login of their own
+	Demanded
+)
 
 // Resolver looks names up.
 type Resolver interface {

@@ -51,6 +51,7 @@ const (
 	checkListeners   = "kafka-listeners"
 	checkTopics      = "kafka-topics"
 	checkGroups      = "kafka-groups"
+	checkKafkaTokens = "kafka-tokens"
 	checkRegistry    = "schema-registry"
 	checkCollector   = "collector"
 )
@@ -79,6 +80,7 @@ func (p *patient) checks() []check {
 		{name: checkListeners, title: "Kafka's advertised names", needs: []string{checkKafka}, run: p.askListeners},
 		{name: checkTopics, title: "topics", needs: []string{checkKafka}, run: p.askTopics},
 		{name: checkGroups, title: "consumer groups", needs: []string{checkKafka}, run: p.askGroups},
+		{name: checkKafkaTokens, title: "Kafka's delegation tokens", needs: []string{checkKafka}, wants: []string{checkListeners}, run: p.askKafkaTokens},
 		{name: checkRegistry, title: "schema registry", run: p.askRegistry},
 		{name: checkCollector, title: "traces and metrics", run: p.askCollector},
 	}

@@ -120,6 +120,16 @@ func (b *issuer) serve(c net.Conn) error {
 				resp.IssueTimestamp, resp.ExpiryTimestamp, resp.MaxTimestamp = 1000, 2000, 3000
 				b.tokens[resp.TokenID] = base64.StdEncoding.EncodeToString(resp.HMAC)
 			}
+		case *kmsg.DescribeDelegationTokenRequest:
+			if req.Owners == nil {
+				err = errors.New("all tokens are asked for")
+			}
+			switch resp := resp.(*kmsg.DescribeDelegationTokenResponse); {
+			case b.disabled:
+				resp.ErrorCode = 61
+			case !byTicket:
+				resp.ErrorCode = 64
+			}
 		case *kmsg.ExpireDelegationTokenRequest:
 			resp := resp.(*kmsg.ExpireDelegationTokenResponse)
 			if resp.ErrorCode = 62; !byTicket {

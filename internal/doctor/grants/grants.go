@@ -23,8 +23,9 @@ const (
 	Topic     Kind = "topic"
 	Group     Kind = "group"
 	Transact  Kind = "transactional-id"
-	Subject   Kind = "subject" // of a schema registry
-	Port      Kind = "port"    // to be reached
+	Token     Kind = "delegation-token" // of Kafka's, by its owner
+	Subject   Kind = "subject"          // of a schema registry
+	Port      Kind = "port"             // to be reached
 )
 
 // How a name is meant.
@@ -46,10 +47,11 @@ type Grant struct {
 
 // Input is what grants follow from.
 type Input struct {
-	User      string // towards Hadoop
-	Login     string // principal of Kerberos; "": none
-	KafkaUser string // as Kafka's ACLs name it; "": User
-	YARN      bool   // it runs on YARN
+	User      string   // towards Hadoop
+	Login     string   // principal of Kerberos; "": none
+	KafkaUser string   // as Kafka's ACLs name it; "": User
+	TokensAt  []string // clusters of Kafka that agents log in to by delegation tokens, as Need.At has them
+	YARN      bool     // it runs on YARN
 	Queue     string
 	Staging   string // folder in HDFS
 	HDFS      string // URI of the default file system
@@ -81,8 +83,15 @@ func List(in Input) []Grant {
 	for _, n := range in.Needs {
 		out = append(out, ofNeed(n, in)...)
 	}
+	for _, at := range in.TokensAt {
+		owner := in.KafkaUser
+		if owner == "" {
+			owner = in.User
+		}
+		out = append(out, Grant{Token, owner, Literal, []string{"Create"}, at, "its agents log in by it: brokers need delegation.token.secret.key, and SCRAM-SHA-256 beside GSSAPI; for a token of one's own nobody needs an ACL"})
+	}
 	out = append(out, in.Ports...)
-	order := []Kind{Principal, Path, LocalPath, Queue, Topic, Group, Transact, Subject, Port}
+	order := []Kind{Principal, Path, LocalPath, Queue, Topic, Group, Transact, Token, Subject, Port}
 	slices.SortStableFunc(out, func(a, b Grant) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
 	return slices.CompactFunc(out, func(a, b Grant) bool { return a.same(b) })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/flow"
 )
 
-var input = Input{User: "etl", Login: "etl@EXAMPLE.COM", YARN: true, Queue: "root.etl", Staging: "/user/etl/.heddle", HDFS: "hdfs://ns", Needs: []flow.Need{
+var input = Input{User: "etl", Login: "etl@EXAMPLE.COM", YARN: true, Queue: "root.etl", Staging: "/user/etl/.heddle", HDFS: "hdfs://ns", TokensAt: []string{""}, Needs: []flow.Need{
 	{Kind: flow.NeedTopic, Name: "clicks", Read: true}, {Kind: flow.NeedTopic, Name: "log-.*", Pattern: true, Read: true}, {Kind: flow.NeedTopic, Name: "it's", Write: true},
 	{Kind: flow.NeedGroup, Name: "g", Read: true, Write: true}, {Kind: flow.NeedGroup, Name: "h", Read: true}, {Kind: flow.NeedSubject, Read: true},
 	{Kind: flow.NeedPath, Name: "hdfs:///data/in/*.csv", Pattern: true, Read: true}, {Kind: flow.NeedPath, Name: "hdfs://other/out", Read: true, Write: true}, {Kind: flow.NeedPath, Name: "/tmp/x", Read: true},
@@ -31,6 +31,7 @@ func TestList(t *testing.T) {
 		"topic it's literal Write,Describe ",
 		"group g literal Read,Describe ",
 		"group h literal Describe ",
+		"delegation-token etl literal Create ",
 		"subject clicks-value literal read ",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -55,6 +56,7 @@ func TestKafkaACLs(t *testing.T) {
 		head + `--operation Write --operation Describe --topic 'it'\''s'`,
 		head + "--operation Read --operation Describe --group g",
 		head + "--operation Describe --group h",
+		"# User:etl logs in by delegation tokens of its own, for which there is no ACL: brokers need delegation.token.secret.key, and SCRAM-SHA-256 at the listener",
 	}
 	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))

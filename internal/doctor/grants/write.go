@@ -12,6 +12,9 @@ func KafkaACLs(gs []Grant, user, bootstrap string) []string {
 	for _, g := range gs {
 		option := ""
 		switch g.Kind {
+		case Token:
+			out = append(out, fmt.Sprintf("# %s logs in by delegation tokens of its own, for which there is no ACL: brokers need delegation.token.secret.key, and SCRAM-SHA-256 at the listener", commented("User:"+user)))
+			continue
 		case Topic:
 			option = "--topic"
 		case Group:
@@ -41,6 +44,16 @@ func KafkaACLs(gs []Grant, user, bootstrap string) []string {
 		out = append(out, line+" "+option+" "+quoted(name))
 	}
 	return out
+}
+
+// commented is text within a comment of a shell's.
+func commented(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return '?'
+		}
+		return r
+	}, s)
 }
 
 // quoted is a word for a shell.

@@ -52,6 +52,13 @@ func TestJudgements(t *testing.T) {
 		"no ticket for Kafka":  {Brokers([]string{"b:1"}, 0, "GSSAPI", &kafka.KerberosError{Err: unknown}), Fail, "service-unknown", "nn/a@R"},
 		"listener not in DNS":  {Listeners([]Listener{{ID: 3, Addr: "inside:9092", DNS: errors.New("no such host")}, {ID: 4, Addr: "b:1"}}), Fail, "kafka-advertised", "broker 3 advertises inside:9092"},
 		"listener closed":      {Listeners([]Listener{{ID: 3, Addr: "b:1", Err: errors.New("refused")}}), Fail, "kafka-advertised", "refused"},
+		"Kafka's tokens":       {KafkaTokens([]TokenBroker{{Addr: "b:1"}, {Addr: "c:1"}}, true), Pass, "", "2 brokers"},
+		"tokens without key":   {KafkaTokens([]TokenBroker{{Addr: "b:1"}, {Addr: "c:1", Err: sarama.ErrDelegationTokenAuthDisabled}}, true), Fail, "kafka-tokens-off", "c:1"},
+		"tokens not needed":    {KafkaTokens([]TokenBroker{{Addr: "b:1", Err: sarama.ErrDelegationTokenAuthDisabled}}, false), Warn, "kafka-tokens-off", "ticket caches of their own"},
+		"tokens without SCRAM": {KafkaTokens([]TokenBroker{{Addr: "b:1", Err: kafka.ErrNoTokenLogin}}, true), Fail, "kafka-tokens-scram", "SCRAM-SHA-256"},
+		"tokens by a token":    {KafkaTokens([]TokenBroker{{Addr: "b:1", Err: sarama.ErrDelegationTokenRequestNotAllowed}}, true), Fail, "kafka-tokens-refused", "b:1"},
+		"tokens, no answer":    {KafkaTokens([]TokenBroker{{Addr: "b:1", Err: errors.New("gone")}}, true), Fail, "kafka-tokens-failed", "gone"},
+		"tokens barred":        {KafkaTokenBar(errors.New("acts for")), Fail, "kafka-tokens-barred", "acts for"},
 		"group in use":         {Groups([]Group{{Name: "g", Write: true, AllowedGroup: kafka.AllowedGroup{Members: 2}}}, "User:a"), Warn, "group-in-use", "2 members"},
 		"access not told":      {Topics([]Topic{{Name: "t", AllowedTopic: kafka.AllowedTopic{Partitions: 1}}}, "User:a"), Warn, "topic-access-unknown", "does not tell"},
 	} {
