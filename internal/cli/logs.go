@@ -20,8 +20,9 @@ func (s *session) logsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "logs [app]", Short: "Print the logs of an application",
 		Long: `Print the logs of the ApplicationMaster and of the agents of an application, each line after the process that wrote it.
-Without an id: the newest that runs on this host. Of an application on YARN, those that NodeManagers still have; for those that YARN has
-collected, use yarn logs.`,
+Without an id: the newest that runs on this host. Of an application on YARN, those that NodeManagers still have, or, when it is over,
+those that they collected in HDFS, if the cluster does that (yarn.log-aggregation-enable) in its usual format, TFile; for other formats,
+use yarn logs.`,
 		Example: "  heddle logs\n  heddle logs heddle-1767225600-1a2b3c4d -n 100\n  heddle logs -f\n  heddle logs -f application_1767225600000_0001",
 		Args:    maxArgs(1), ValidArgsFunction: s.completeApp(true),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -30,8 +30,9 @@ type tokenKeeper struct {
 	look    chan struct{}              // a hint that something was handed in
 	log     *slog.Logger
 
-	mu   sync.Mutex // guards have
+	mu   sync.Mutex // guards have and lent
 	have token.Credentials
+	lent map[string]bool // identifiers of tokens that NodeManagers collect logs by: see forNode
 
 	// Owned by run, and by whoever comes after it.
 	notes  []creds.Note
@@ -81,7 +82,10 @@ func (m *yarnMaster) newTokenKeeper() (*tokenKeeper, error) {
 }
 
 // current are the tokens that a new agent gets.
-func (k *tokenKeeper) current() token.Credentials {
+func (k *tokenKeeper) current() token.Credentials { return k.forNode(time.Now()) }
+
+// present are the latest tokens.
+func (k *tokenKeeper) present() token.Credentials {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.have
@@ -164,7 +168,7 @@ func (k *tokenKeeper) refresh(ctx context.Context) (time.Duration, bool) {
 		wait = max(refreshSoonest, first.Until.Sub(begun)*3/4)
 	}
 	if keyless != nil {
-		if len(k.current().Of(token.KindKMS)) > 0 { // the present one ends, too
+		if len(k.present().Of(token.KindKMS)) > 0 { // the present one ends, too
 			wait = min(wait, k.retryIn())
 		}
 		k.tellOnce(ctx, slog.LevelWarn, "there is no fresh token for the keys of encryption zones, trying again", wait, keyless)
@@ -207,12 +211,12 @@ func (k *tokenKeeper) own(ts []token.Named) {
 
 // hand gives the present tokens to all agents.
 func (k *tokenKeeper) hand(ctx context.Context, push *appmaster.PushResult) {
-	k.tell(ctx, appmaster.TokenUpdate{Credentials: k.current().Append(nil), Push: push})
+	k.tell(ctx, appmaster.TokenUpdate{Credentials: k.present().Append(nil), Push: push})
 }
 
 // tell tells the ApplicationMaster of the tokens there are.
 func (k *tokenKeeper) tell(ctx context.Context, news appmaster.TokenUpdate) {
-	for _, h := range creds.Describe(k.current(), k.notes) {
+	for _, h := range creds.Describe(k.present(), k.notes) {
 		news.Held = append(news.Held, appmaster.Token{Kind: h.Kind, Service: h.Service, Owner: h.Owner, Renewer: h.Renewer, Source: h.Source,
 			Issued: h.Issued, Max: h.Max, Until: h.Until, Minor: minorToken(h.Kind)})
 	}
@@ -227,7 +231,7 @@ func minorToken(kind string) bool { return kind == token.KindRM }
 
 // needed are the tokens that the job can't do without.
 func (k *tokenKeeper) needed() []creds.Held {
-	return slices.DeleteFunc(creds.Describe(k.current(), k.notes), func(h creds.Held) bool { return minorToken(h.Kind) })
+	return slices.DeleteFunc(creds.Describe(k.present(), k.notes), func(h creds.Held) bool { return minorToken(h.Kind) })
 }
 
 // warn warns of the end of tokens when it is time to, and returns when to look again.
@@ -273,6 +277,8 @@ func (k *tokenKeeper) cancelAll(ctx context.Context, all [][]token.Named) {
 		for _, t := range ts {
 			var err error
 			switch {
+			case k.isLent(t.Token):
+				continue
 			case t.Token.Kind == token.KindHDFS:
 				err = k.id.CancelHDFS(ctx, k.systems, t.Token)
 			case t.Token.Kind == token.KindKMS:

@@ -135,7 +135,7 @@ func (k *tokenKeeper) receive(ctx context.Context) {
 		result.Refused = err.Error()
 		k.log.Warn("refused tokens that were handed in", "why", err)
 	} else {
-		choice = creds.Choose(k.current(), k.notes, fresh, l.Notes, l.Force)
+		choice = creds.Choose(k.present(), k.notes, fresh, l.Notes, l.Force)
 		for _, t := range choice.Take.Tokens {
 			result.Taken = append(result.Taken, t.Token.Service)
 		}
@@ -163,6 +163,9 @@ func (k *tokenKeeper) record() {
 	var c token.Credentials
 	for _, ts := range k.mine {
 		for _, t := range ts {
+			if k.isLent(t.Token) {
+				continue
+			}
 			t.Token.Password = nil
 			c.Tokens = append(c.Tokens, t)
 		}

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,40 +28,31 @@ type yarnLog struct {
 	seen      string // the end of what is printed
 }
 
-// logsYARN prints the logs of an application's running containers, as their NodeManagers have them, and those of its masters.
+// logsYARN prints the logs of an application's running containers, as their NodeManagers have them, and those of its masters. Of an application that is over,
+// it prints what NodeManagers collected in HDFS, and what they have still.
 func (s *session) logsYARN(ctx context.Context, id yarnid.Application, lines int, follow bool) error {
 	return s.withYARN(func(_ *conf.Config, h *hadoop) error {
-		if h.rm.Web() == nil {
-			return usage(errors.New("logs are to be had from web services only: yarn.client is rpc"))
-		}
-		logs := map[string]*yarnLog{}
-		printed := false
+		r := &logReader{session: s, h: h, id: id, logs: map[string]*yarnLog{}, lines: lines}
 		for {
 			a, err := h.app(ctx, id)
 			if err != nil {
 				return yarnError(err)
 			}
-			found, err := yarnLogs(ctx, h, id, a)
-			if err != nil {
-				return yarnError(err)
+			if r.app = a; a.Ended() && len(r.logs) == 0 { // of one that was followed to its end, the rest is with NodeManagers
+				c := &collectedLogs{app: id, user: a.User, names: map[string]string{}, seen: map[string]bool{}}
+				r.failed(c.print(ctx, s, h, lines))
+				r.collected, r.printed = c.seen, len(c.seen) > 0
 			}
-			var last error
-			for _, l := range found {
-				key := l.container.String() + l.file
-				if logs[key] == nil {
-					logs[key] = l
-				}
-				n, err := s.copyYARNLog(ctx, h, logs[key], lines)
-				printed = printed || n > 0
-				if err != nil {
-					last = err
+			if h.rm.Web() == nil && (!a.Ended() || !r.printed) {
+				return usage(errors.Join(errors.New("logs of containers are to be had from web services only: yarn.client is rpc"), r.why()))
+			}
+			if h.rm.Web() != nil {
+				if err := r.running(ctx); err != nil {
+					return yarnError(err)
 				}
 			}
 			if !follow || a.Ended() {
-				if !printed {
-					return precondition(errors.Join(fmt.Errorf("no NodeManager has a log of %s any more", id), last), "YARN collects logs when an application ends: yarn logs -applicationId "+id.String())
-				}
-				return nil
+				return r.end()
 			}
 			select {
 			case <-ctx.Done():
@@ -68,6 +63,85 @@ func (s *session) logsYARN(ctx context.Context, id yarnid.Application, lines int
 			}
 		}
 	})
+}
+
+// logReader prints the logs of an application.
+type logReader struct {
+	*session
+	h     *hadoop
+	id    yarnid.Application
+	lines int
+
+	app       yarnclient.App      // as it was seen last
+	logs      map[string]*yarnLog // of containers, by their ids and files
+	collected map[string]bool     // containers whose logs were read in HDFS
+	printed   bool
+	failures  []error // why something could not be read, each reason once
+}
+
+// running prints what is new of the logs that NodeManagers have.
+func (r *logReader) running(ctx context.Context) error {
+	found, err := yarnLogs(ctx, r.h, r.id, r.app)
+	if err != nil {
+		return err
+	}
+	for _, l := range found {
+		key := l.container.String() + l.file
+		if r.collected[l.container.String()] {
+			continue
+		}
+		if r.logs[key] == nil {
+			r.logs[key] = l
+		}
+		n, err := r.copyYARNLog(ctx, r.h, r.logs[key], r.lines)
+		r.printed = r.printed || n > 0
+		r.failed(nodeError(l.node, err))
+	}
+	return nil
+}
+
+// failed notes why something could not be read.
+func (r *logReader) failed(err error) {
+	if err != nil && !slices.ContainsFunc(r.failures, func(e error) bool { return e.Error() == err.Error() }) {
+		r.failures = append(r.failures, err)
+	}
+}
+
+func (r *logReader) why() error { return errors.Join(r.failures...) }
+
+// nodeError is why a NodeManager shows no log. That it has none is no error.
+func nodeError(node string, err error) error {
+	ae, ok := errors.AsType[*yarnclient.APIError](err)
+	switch {
+	case yarnclient.IsUnknown(err):
+		return nil
+	case ok && ae.Status == http.StatusInternalServerError:
+		return fmt.Errorf("the NodeManager %s fails when it is to show a log: on a cluster that demands Kerberos, that is how one without Hadoop's native library does "+
+			"(hadoop checknative -a tells on its host; without libhadoop.so it shows and collects no logs at all): %w", node, err)
+	}
+	return err
+}
+
+// end tells what could not be printed, and why; that is an error if nothing was.
+func (r *logReader) end() error {
+	why := r.why()
+	if r.printed {
+		if why != nil {
+			fmt.Fprintf(r.env.Stderr, "heddle: warning: not all logs of %s could be read: %v\n", r.id, why)
+		}
+		return nil
+	}
+	if why != nil {
+		return precondition(fmt.Errorf("there is no log of %s to be had: %w", r.id, why))
+	}
+	if !r.app.Ended() {
+		return precondition(fmt.Errorf("no NodeManager has a log of %s yet", r.id), "its containers may not have been started: heddle status "+r.id.String())
+	}
+	err := fmt.Errorf("no NodeManager has a log of %s any more, and none is in %s of HDFS", r.id, strings.Join(logRoots(r.h.conf), " or "))
+	if on, cerr := r.h.conf.Bool("yarn.log-aggregation-enable", false); cerr == nil && !on {
+		return precondition(err, "by the configuration here, the cluster does not collect logs when an application ends: yarn.log-aggregation-enable")
+	}
+	return precondition(err, "they are there some seconds after its end: try again", "they are removed after yarn.log-aggregation.retain-seconds")
 }
 
 // yarnLogs lists the logs of an application: of the containers that run, and of each attempt's master.
@@ -156,10 +230,49 @@ func (s *session) copyYARNLog(ctx context.Context, h *hadoop, l *yarnLog, lines 
 	if text != "" {
 		l.seen = text[max(0, len(text)-4096):]
 	}
+	return s.printLines(l.name, fresh)
+}
+
+// printLog prints the last lines of a log that is over; 0 lines mean all.
+func (s *session) printLog(l *yarnLog, r io.Reader, lines int) (int, error) {
+	if lines > 0 {
+		text, err := io.ReadAll(io.LimitReader(r, logWindow))
+		if err != nil {
+			return 0, err
+		}
+		return s.printLines(l.name, lastLinesOf(whole(text), lines))
+	}
 	n := 0
-	for line := range strings.Lines(fresh) {
+	for in := bufio.NewReader(r); ; {
+		line, err := in.ReadString('\n')
+		if line != "" {
+			if _, perr := s.printLines(l.name, line); perr != nil {
+				return n, perr
+			}
+			n++
+		}
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// whole is a text whose last line ends, too.
+func whole(text []byte) string {
+	if n := len(text); n > 0 && text[n-1] != '\n' {
+		text = append(text, '\n')
+	}
+	return string(text)
+}
+
+// printLines prints lines after the name of who wrote them, and returns how many there are.
+func (s *session) printLines(name, text string) (n int, err error) {
+	for line := range strings.Lines(text) {
 		n++
-		if _, err := fmt.Fprintf(s.out.w, "%s %s\n", s.out.paint(dim, l.name), printable(strings.TrimSuffix(line, "\n"))); err != nil {
+		if _, err := fmt.Fprintf(s.out.w, "%s %s\n", s.out.paint(dim, name), printable(strings.TrimSuffix(line, "\n"))); err != nil {
 			return n, err
 		}
 	}
