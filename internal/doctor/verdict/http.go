@@ -73,7 +73,7 @@ func httpTrouble(s Server, password bool) Verdict {
 	case answered && status.Status == unauthorized && password:
 		return fail("http-login", "compare hdfs.http-user, and what is in hdfs.http-password-file, with what the gateway knows", "%s", text)
 	case answered && status.Status == unauthorized, strings.Contains(low, "neither a kerberos ticket nor"):
-		return fail("http-login", "log in by a ticket (kinit) or a keytab; Knox wants hdfs.http-user and hdfs.http-password-file", "%s", text)
+		return fail("http-login", "log in by a ticket (kinit) or a keytab; Knox wants hdfs.http-user and hdfs.http-password-file: a user and password, or Token and a token of its own", "%s", text)
 	case answered && status.Status == forbidden, class != "" && hdfs.TroubleOf(s.Err) == hdfs.Denied, strings.HasSuffix(class, "AuthorizationException"), strings.HasSuffix(class, "SecurityException"), strings.HasSuffix(class, "AuthenticationException"):
 		return fail("http-denied", "ask for the right to use the service (at Knox, a policy of Ranger's); a gateway needs hadoop.proxyuser.<its user>.hosts and .groups at the NameNode to act for us", "%s", text)
 	case class != "":

@@ -48,7 +48,7 @@ func (i *Identity) Fetch(ctx context.Context, systems []hconf.FileSystem, rm Iss
 		return out, err
 	}
 	out.Tokens = append(out.Tokens, keys...)
-	_, gateway, err := i.gatewayDelegation(ctx, renewer)
+	gateway, err := i.gatewayDelegation(ctx, renewer, nil)
 	if err != nil {
 		return out, err
 	}

@@ -213,7 +213,6 @@ func (i *Identity) web(find func() (token.Token, bool), what string) (http.Round
 		if !ok {
 			return fmt.Errorf("there is neither a Kerberos ticket nor a delegation token for %s", what)
 		}
-		r.Header.Set("X-Hadoop-Delegation-Token", t.URLString())
-		return nil
+		return byGatewayToken(t)(r)
 	}
 }

@@ -150,45 +150,81 @@ func (i *Identity) givesTokens() bool {
 	return i.gateway != nil && len(i.gateway.bases) > 0 && i.gateway.user == ""
 }
 
-// gatewayDelegation fetches a token of HttpFS, which renewer may renew.
-func (i *Identity) gatewayDelegation(ctx context.Context, renewer string) (*hrest.Client, []token.Named, error) {
+// gatewayDelegation fetches a token of HttpFS, which renewer may renew, and gives it to use, unless that is nil.
+func (i *Identity) gatewayDelegation(ctx context.Context, renewer string, use func(*hrest.Client, token.Token) error) ([]token.Named, error) {
 	if !i.givesTokens() {
-		return nil, nil, nil
+		return nil, nil
 	}
 	c, err := hrest.New(i.gatewayWeb())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	defer c.Close()
+	where := strings.Join(i.gateway.bases, ", ")
 	t, ok, err := c.Token(ctx, "/", renewer)
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot get a delegation token of %s: %w", strings.Join(i.gateway.bases, ", "), err)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("cannot get a delegation token of %s: %w", where, err)
+	case !ok:
+		return nil, nil
+	case !OfGateway(t):
+		return nil, fmt.Errorf("cannot use the delegation token of %s: its kind is %q", where, t.Kind)
 	}
-	if !ok {
-		return nil, nil, nil
+	if t.Service, err = i.gatewayService(); err != nil {
+		return nil, err
 	}
-	if !OfGateway(t) {
-		return nil, nil, fmt.Errorf("cannot use the delegation token of %s: its kind is %q", strings.Join(i.gateway.bases, ", "), t.Kind)
+	if err := i.tryGatewayToken(ctx, t); err != nil {
+		_ = c.Cancel(ctx, "/", t) // else it ends by itself
+		return nil, err
 	}
+	if use != nil {
+		err = use(c, t)
+	}
+	return []token.Named{{Alias: t.Service, Token: t}}, err
+}
+
+// gatewayService is how Java's clients find the token of HttpFS.
+func (i *Identity) gatewayService() (string, error) {
 	u, err := url.Parse(i.gateway.bases[0])
 	if err != nil {
-		return nil, nil, err
+		return "", err
 	}
 	server := u.Host
 	if u.Port() == "" {
 		server = net.JoinHostPort(u.Hostname(), map[bool]string{true: "443", false: "80"}[u.Scheme == "https"])
 	}
-	t.Service, err = i.service(server)
-	return c, []token.Named{{Alias: t.Service, Token: t}}, err
+	return i.service(server)
+}
+
+// tryGatewayToken asks by a token alone, as containers do. A Knox that authenticates by Kerberos passes on a NameNode's token, and does not take it.
+func (i *Identity) tryGatewayToken(ctx context.Context, t token.Token) error {
+	c, err := hrest.New(hrest.Config{Bases: i.gateway.bases, Transport: ssl.NewTransport(i.tls), Authorize: byGatewayToken(t)})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = c.JSON(ctx, hrest.Request{Method: http.MethodGet, Path: "/", Query: url.Values{"op": {"GETHOMEDIRECTORY"}}}, nil)
+	if s, ok := errors.AsType[*hrest.StatusError](err); ok && s.Status == http.StatusUnauthorized {
+		return fmt.Errorf("cannot use %s: it gives a delegation token that it does not take itself, as Knox does where it authenticates by Kerberos, and containers have no ticket. "+
+			"Log in there by hdfs.http-user, or have hdfs.http-uri name HttpFS or webhdfs", strings.Join(i.gateway.bases, ", "))
+	}
+	return err
+}
+
+// byGatewayToken puts a token onto a request to HttpFS, or to a key server.
+func byGatewayToken(t token.Token) func(*http.Request) error {
+	return func(r *http.Request) error {
+		r.Header.Set("X-Hadoop-Delegation-Token", t.URLString())
+		return nil
+	}
 }
 
 // refreshGateway fetches a token of HttpFS that we renew ourselves, and tells until when it is good.
-func (i *Identity) refreshGateway(ctx context.Context, renewer string) ([]token.Named, time.Time, error) {
-	c, named, err := i.gatewayDelegation(ctx, renewer)
-	if err != nil || len(named) == 0 {
-		return nil, time.Time{}, err
-	}
-	defer c.Close()
-	end, err := c.Renew(ctx, "/", named[0].Token)
+func (i *Identity) refreshGateway(ctx context.Context, renewer string) (named []token.Named, end time.Time, err error) {
+	named, err = i.gatewayDelegation(ctx, renewer, func(c *hrest.Client, t token.Token) (err error) {
+		end, err = c.Renew(ctx, "/", t)
+		return err
+	})
 	return named, end, err
 }
 

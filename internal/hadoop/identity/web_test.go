@@ -164,3 +164,35 @@ func TestCancelGateway(t *testing.T) {
 		t.Error("the kinds are mixed up")
 	}
 }
+
+// TestTryGatewayToken finds out before a submission what takes no token, though it gives one.
+func TestTryGatewayToken(t *testing.T) {
+	tok := token.Token{Kind: "SWEBHDFS delegation", Service: "1.2.3.4:8443", Identifier: []byte("i"), Password: []byte("SECRET")}
+	for name, x := range map[string]struct {
+		answer func(http.ResponseWriter)
+		says   string
+	}{
+		"HttpFS": {func(w http.ResponseWriter) { fmt.Fprint(w, `{"Path":"/user/alice"}`) }, ""},
+		"Knox": {func(w http.ResponseWriter) {
+			w.Header().Set("WWW-Authenticate", "Negotiate")
+			w.WriteHeader(http.StatusUnauthorized)
+		}, "as Knox does where it authenticates by Kerberos, and containers have no ticket. Log in there by hdfs.http-user"},
+		"out of order": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, "HTTP status 404"},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Hadoop-Delegation-Token") != tok.URLString() || r.URL.Path != "/gateway/default/webhdfs/v1/" {
+				t.Errorf("%s: asked for %s, %v", name, r.URL, r.Header)
+			}
+			x.answer(w)
+		}))
+		i := byTokens(t, []string{KeyWebURI, s.URL + "/gateway/default/webhdfs/v1"}, hdfsToken("alice@R", "nn1.test:8020", "n"))
+		if err := i.tryGatewayToken(t.Context(), tok); (err == nil) != (x.says == "") || err != nil && (!strings.Contains(err.Error(), x.says) || strings.Contains(err.Error(), tok.URLString())) {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.Close()
+	}
+	i := byTokens(t, []string{KeyWebURI, "https://127.0.0.2/x, http://127.0.0.3"}, hdfsToken("alice@R", "nn1.test:8020", "n"))
+	if s, err := i.gatewayService(); err != nil || s != "127.0.0.2:443" {
+		t.Errorf("its token is found by %q, %v", s, err)
+	}
+}
