@@ -6,11 +6,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/flow"
@@ -134,22 +131,24 @@ func runExchange(ctx context.Context, o ExchangeOptions) (ExchangeResult, error)
 		}
 		cfg.Cert = pair
 	}
+	ctx, end := bounded(ctx, warmUp+o.Duration)
+	defer end(nil)
 	stack, err := newStack(cfg, "producers")
 	if err != nil {
 		return ExchangeResult{}, err
 	}
 	defer stack.Close()
 	cfg.Addr = stack.Addr()
-	producers, err := startProducers(ctx, stack, o)
-	if err != nil {
-		return ExchangeResult{}, err
-	}
-	defer producers.stop()
-	p, err := startPeer(ctx, o, roleConsumer, cfg)
+	p, err := startPeer(ctx, end, o.Executable, roleConsumer, cfg)
 	if err != nil {
 		return ExchangeResult{}, err
 	}
 	defer p.close()
+	producers, err := startProducers(ctx, p.orDeath(end), stack, o)
+	if err != nil {
+		return ExchangeResult{}, err
+	}
+	defer producers.stop()
 	return measure(ctx, o, p, producers)
 }
 
@@ -159,16 +158,18 @@ func measure(ctx context.Context, o ExchangeOptions, p *peer, producers *produce
 		return res, err
 	}
 	began := time.Now()
-	own, theirs, err := p.marks()
+	own, theirs, err := p.marks(ctx)
 	if err != nil {
 		return res, err
 	}
-	if err := pause(ctx, o.Duration); err != nil {
-		return res, err
-	}
-	own2, theirs2, err := p.marks()
-	if err != nil {
-		return res, err
+	var own2, theirs2 mark
+	for theirs2.Records <= theirs.Records { // on a machine so busy that nothing moves, a short time becomes longer; ctx bounds it
+		if err := pause(ctx, o.Duration); err != nil {
+			return res, err
+		}
+		if own2, theirs2, err = p.marks(ctx); err != nil {
+			return res, err
+		}
 	}
 	res.Seconds = time.Since(began).Seconds()
 	n := float64(theirs2.Records - theirs.Records)
@@ -180,9 +181,9 @@ func measure(ctx context.Context, o ExchangeOptions, p *peer, producers *produce
 
 	sent, err := producers.finish()
 	if err != nil {
-		return res, err
+		return res, reason(ctx, err)
 	}
-	last, err := p.end()
+	last, err := p.end(ctx)
 	if err != nil {
 		return res, err
 	}
@@ -198,83 +199,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
-}
-
-// peer is the other process.
-type peer struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *json.Decoder
-}
-
-func startPeer(ctx context.Context, o ExchangeOptions, role string, cfg peerConfig) (*peer, error) {
-	return startPeerWith(ctx, o.Executable, role, cfg)
-}
-
-// startPeerWith starts exe, or this program, in a role that reads cfg first.
-func startPeerWith(ctx context.Context, exe, role string, cfg any) (*peer, error) {
-	if exe == "" {
-		var err error
-		if exe, err = os.Executable(); err != nil {
-			return nil, err
-		}
-	}
-	cmd := exec.CommandContext(ctx, exe)
-	cmd.Env = append(os.Environ(), RoleEnv+"="+role)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &peer{cmd: cmd, in: in, out: json.NewDecoder(out)}
-	if err := json.NewEncoder(in).Encode(cfg); err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
-}
-
-// close ends the peer by closing its input, and waits for it.
-func (p *peer) close() {
-	p.in.Close()
-	p.cmd.Wait()
-}
-
-// marks samples both processes.
-func (p *peer) marks() (own, theirs mark, err error) {
-	if _, err := io.WriteString(p.in, "\n"); err != nil {
-		return own, theirs, fmt.Errorf("the other process ended: %w", err)
-	}
-	own = sample()
-	err = p.read(&theirs)
-	return own, theirs, err
-}
-
-// end reads what the peer has counted in all.
-func (p *peer) end() (m mark, err error) {
-	for err == nil && !m.Ended {
-		err = p.read(&m)
-	}
-	return m, err
-}
-
-func (p *peer) read(m *mark) error {
-	if err := p.out.Decode(m); err != nil {
-		return fmt.Errorf("the other process ended: %w", err)
-	}
-	if m.Err != "" {
-		return errors.New(m.Err)
-	}
-	return nil
 }
 
 // ExchangePeer runs the role that RoleEnv names, until its work is done or its standard input ends.

@@ -26,7 +26,8 @@ type producers struct {
 
 func partitionID(producer int) string { return fmt.Sprintf("bench-%d", producer) }
 
-func startProducers(ctx context.Context, stack *netstack.Stack, o ExchangeOptions) (*producers, error) {
+// startProducers starts them. The first that fails tells end why.
+func startProducers(ctx context.Context, end context.CancelCauseFunc, stack *netstack.Stack, o ExchangeOptions) (*producers, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ps := &producers{}
 	ps.stop = func() {
@@ -40,8 +41,11 @@ func startProducers(ctx context.Context, stack *netstack.Stack, o ExchangeOption
 			return nil, err
 		}
 		ps.wg.Go(func() {
-			defer p.Release()
 			m, err := produceRecords(ctx, p, o, i, &ps.halt)
+			p.Release() // not deferred: a panic must end the process, not wait for a lock that it holds
+			if err != nil {
+				end(err)
+			}
 			ps.mu.Lock()
 			defer ps.mu.Unlock()
 			ps.total.Records += m.Records

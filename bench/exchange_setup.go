@@ -86,6 +86,8 @@ const (
 
 // runRaw writes to another process over one connection, 32 KiB at a time; by crypto/tls with the TLS option.
 func runRaw(ctx context.Context, o ExchangeOptions, res *ExchangeResult) error {
+	ctx, end := bounded(ctx, min(o.Duration, rawLongest))
+	defer end(nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -101,15 +103,17 @@ func runRaw(ctx context.Context, o ExchangeOptions, res *ExchangeResult) error {
 			return err
 		}
 	}
-	p, err := startPeer(ctx, o, roleRaw, cfg)
+	p, err := startPeer(ctx, end, o.Executable, roleRaw, cfg)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	nc, err := l.Accept()
+	raw, err := acceptWithin(ctx, l)
 	if err != nil {
 		return err
 	}
+	defer context.AfterFunc(ctx, func() { raw.Close() })()
+	nc := raw
 	if pair != nil {
 		nc = tls.Server(nc, pair.Server)
 	}
@@ -122,12 +126,13 @@ func runRaw(ctx context.Context, o ExchangeOptions, res *ExchangeResult) error {
 			n, err := nc.Write(buf)
 			bytes += n
 			if err != nil {
-				return err
+				p.orDeath(end)(err)
+				return reason(ctx, err)
 			}
 		}
 	}
 	nc.Close()
-	m, err := p.end()
+	m, err := p.end(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,6 +142,13 @@ func runRaw(ctx context.Context, o ExchangeOptions, res *ExchangeResult) error {
 	res.RawBytesPerSecond = float64(bytes) / time.Since(began).Seconds()
 	res.RawCPUNsPerKB = float64(sample().CPU-before.CPU+m.CPU) / (float64(bytes) / 1000)
 	return nil
+}
+
+// acceptWithin accepts a connection, until ctx ends.
+func acceptWithin(ctx context.Context, l net.Listener) (net.Conn, error) {
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	nc, err := l.Accept()
+	return nc, reason(ctx, err)
 }
 
 // rawPeer reads all that comes and counts it. (The mark's Records are bytes here.)

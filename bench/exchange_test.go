@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
+	"strings"
 	"testing"
 	"time"
 )
@@ -24,6 +25,9 @@ func TestMain(m *testing.M) {
 				pprof.StartCPUProfile(w)
 				defer pprof.StopCPUProfile()
 			}
+		}
+		if how := os.Getenv(dieEnv); strings.HasPrefix(how, os.Getenv(RoleEnv)+" ") {
+			go dieBy(strings.TrimPrefix(how, os.Getenv(RoleEnv)+" "))
 		}
 		if err := ExchangePeer(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)

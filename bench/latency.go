@@ -57,24 +57,34 @@ const (
 func MeasureLatency(ctx context.Context, o LatencyOptions) (LatencyResult, error) {
 	o = o.withDefaults()
 	res := LatencyResult{RecordSize: o.RecordSize, Rate: o.Rate}
-	l, err := newLatencyRun(ctx, o)
+	ctx, end := bounded(ctx, ways*o.Duration)
+	defer end(nil)
+	got, err := measureLatency(ctx, end, o)
 	if err != nil {
-		return res, fmt.Errorf("cannot measure latency: %w", err)
-	}
-	defer l.close()
-	for left := o.Duration; left > 0; left -= latencyTurn {
-		for way := range ways {
-			if err := l.turn(ctx, way, min(latencyTurn, left)); err != nil {
-				return res, fmt.Errorf("cannot measure latency: %w", err)
-			}
-		}
-	}
-	var got [ways]Latency
-	if err := l.finish(&got); err != nil {
 		return res, fmt.Errorf("cannot measure latency: %w", err)
 	}
 	res.Exchange, res.Bare, res.HandOff = got[wayExchange], got[wayBare], got[wayHandOff]
 	return res, nil
+}
+
+func measureLatency(ctx context.Context, end context.CancelCauseFunc, o LatencyOptions) (got [ways]Latency, err error) {
+	l, err := newLatencyRun(ctx, end, o)
+	if err != nil {
+		return got, reason(ctx, err)
+	}
+	defer l.close()
+	for left := o.Duration; left > 0 && err == nil; left -= latencyTurn {
+		for way := 0; way < ways && err == nil; way++ {
+			err = l.turn(ctx, way, min(latencyTurn, left))
+		}
+	}
+	if err == nil {
+		err = l.finish(ctx, &got)
+	}
+	if err != nil {
+		l.peer.orDeath(end)(err)
+	}
+	return got, reason(ctx, err)
 }
 
 func (o LatencyOptions) withDefaults() LatencyOptions {
@@ -97,6 +107,7 @@ type latencyRun struct {
 	peer  *peer
 	conns [2]net.Conn // bare, with hand-off
 	hand  chan []byte
+	cut   func() bool
 	sent  chan error // from the goroutine that takes what is handed
 }
 
@@ -107,7 +118,7 @@ type latencyConfig struct {
 	Addr, Bare string
 }
 
-func newLatencyRun(ctx context.Context, o LatencyOptions) (_ *latencyRun, err error) {
+func newLatencyRun(ctx context.Context, end context.CancelCauseFunc, o LatencyOptions) (_ *latencyRun, err error) {
 	l := &latencyRun{o: o, hand: make(chan []byte), sent: make(chan error, 1)}
 	defer func() {
 		if err != nil {
@@ -136,14 +147,19 @@ func newLatencyRun(ctx context.Context, o LatencyOptions) (_ *latencyRun, err er
 	}
 	defer listener.Close()
 	lc := latencyConfig{RecordSize: o.RecordSize, Key: cfg.Key, Addr: l.stack.Addr(), Bare: listener.Addr().String()}
-	if l.peer, err = startPeerWith(ctx, o.Executable, roleLatency, lc); err != nil {
+	if l.peer, err = startPeer(ctx, end, o.Executable, roleLatency, lc); err != nil {
 		return nil, err
 	}
 	for i := range l.conns {
-		if l.conns[i], err = listener.Accept(); err != nil {
+		if l.conns[i], err = acceptWithin(ctx, listener); err != nil {
 			return nil, err
 		}
 	}
+	l.cut = context.AfterFunc(ctx, func() {
+		for _, c := range l.conns {
+			c.Close()
+		}
+	})
 	go l.takeHanded()
 	return l, nil
 }
@@ -197,23 +213,26 @@ func (l *latencyRun) send(way int, rec []byte) error {
 }
 
 // finish ends what was sent and reads what the peer has found.
-func (l *latencyRun) finish(got *[ways]Latency) error {
+func (l *latencyRun) finish(ctx context.Context, got *[ways]Latency) error {
 	close(l.hand)
 	err := <-l.sent
 	l.hand = nil
 	for _, c := range l.conns {
 		c.Close()
 	}
-	if err = errors.Join(err, l.part.Finish(context.Background())); err != nil {
+	if err = errors.Join(err, l.part.Finish(ctx)); err != nil {
 		return err
 	}
-	return l.peer.out.Decode(got)
+	return l.peer.hear(ctx, got)
 }
 
 func (l *latencyRun) close() {
 	if l.hand != nil && l.peer != nil && l.conns[1] != nil {
 		close(l.hand)
 		<-l.sent
+	}
+	if l.cut != nil {
+		l.cut()
 	}
 	for _, c := range l.conns {
 		if c != nil {

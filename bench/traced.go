@@ -95,27 +95,34 @@ type tracedConfig struct {
 }
 
 func runTraced(ctx context.Context, o TracedOptions) (res TracedResult, err error) {
-	collector, err := startPeerWith(ctx, o.Exchange.Executable, roleCollector, struct{}{})
+	ctx, end := bounded(ctx, 10*o.Exchange.Duration+4*longestDrain) // windows, and what is waited for between them
+	defer end(nil)
+	collector, err := startPeer(ctx, end, o.Exchange.Executable, roleCollector, struct{}{})
 	if err != nil {
 		return res, err
 	}
 	defer collector.close()
 	cfg := tracedConfig{Peer: peerConfig{Options: o.Exchange, Key: make([]byte, netstack.KeySize)}, Rate: o.Rate / float64(o.Exchange.Parallelism)}
 	rand.Read(cfg.Peer.Key)
-	if err := collector.out.Decode(&cfg.Collector); err != nil {
+	if err := collector.hear(ctx, &cfg.Collector); err != nil {
 		return res, fmt.Errorf("the collector does not start: %w", err)
 	}
 	own, err := newTracedTasks(ctx, cfg, 0)
 	if err != nil {
 		return res, err
 	}
-	defer func() { err = errors.Join(err, own.close()) }()
+	defer func() {
+		if closed := own.close(); err == nil {
+			err = closed
+		}
+	}()
 	cfg.Peer.Addr = own.stack.Addr()
-	p, err := startPeerWith(ctx, o.Exchange.Executable, roleTraced, cfg)
+	p, err := startPeer(ctx, end, o.Exchange.Executable, roleTraced, cfg)
 	if err != nil {
 		return res, err
 	}
 	defer p.close()
+	own.failed = p.orDeath(end)
 	if err := own.start(ctx); err != nil {
 		return res, err
 	}
@@ -129,6 +136,7 @@ type tracedTasks struct {
 	vertex   int
 	stack    *netstack.Stack
 	provider *telemetry.Provider
+	failed   func(error)  // told of each task that fails
 	turn     atomic.Int32 // the lane whose sources emit; -1: none
 	counts   [lanes][]consumer
 	cancel   context.CancelFunc
@@ -140,7 +148,7 @@ type tracedTasks struct {
 }
 
 func newTracedTasks(ctx context.Context, cfg tracedConfig, vertex int) (*tracedTasks, error) {
-	t := &tracedTasks{cfg: cfg, vertex: vertex, cancel: func() {}}
+	t := &tracedTasks{cfg: cfg, vertex: vertex, cancel: func() {}, failed: func(error) {}}
 	t.turn.Store(-1)
 	for lane := range t.counts {
 		t.counts[lane] = make([]consumer, cfg.Peer.Options.Parallelism)
@@ -180,9 +188,11 @@ func (t *tracedTasks) start(ctx context.Context) error {
 			t.tasks = append(t.tasks, tk)
 			t.wg.Go(func() {
 				if r := tk.Run(ctx); r.State == cluster.Failed {
+					err := fmt.Errorf("task %v: %s", id, r.Failure.Message)
+					t.failed(err)
 					t.mu.Lock()
 					defer t.mu.Unlock()
-					t.err = errors.Join(t.err, fmt.Errorf("task %v: %s", id, r.Failure.Message))
+					t.err = errors.Join(t.err, err)
 				}
 			})
 		}
@@ -415,11 +425,11 @@ func (m *tracedMeasure) both(ctx context.Context) (b both, err error) {
 		return b, err
 	}
 	for began := time.Now(); ; {
-		if _, err := io.WriteString(m.peer.in, "\n"); err != nil {
+		if err := m.peer.ask(ctx); err != nil {
 			return b, err
 		}
-		if err := m.peer.out.Decode(&b.theirs); err != nil {
-			return b, fmt.Errorf("the other process ended: %w", err)
+		if err := m.peer.hear(ctx, &b.theirs); err != nil {
+			return b, err
 		}
 		if b.theirs.Err != "" {
 			return b, errors.New(b.theirs.Err)

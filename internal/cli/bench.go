@@ -47,6 +47,9 @@ that take turns, with a collector in a third process whose time does not count. 
 			if err != nil {
 				return err
 			}
+			if err := checkExchangeOptions(c); err != nil {
+				return err
+			}
 			x := exchangeConfig(c)
 			o.SegmentBytes, o.ExclusivePerChannel, o.FloatingPerGate = x.SegmentBytes, x.ExclusivePerChannel, x.FloatingPerGate
 			o.MaxPerChannel, o.MaxPerSubpartition = x.MaxPerChannel, x.MaxPerSubpartition

@@ -421,6 +421,7 @@ func TestDemoFailsWithItsJob(t *testing.T) {
 
 func TestBenchExchange(t *testing.T) {
 	w := newWorld(t)
+	w.start("bench", "exchange", "-D", "exchange.segment-bytes=1028").expect(2, "exchange.segment-bytes is 1028")
 	in := w.start("bench", "exchange", "--duration", "100ms", "--json")
 	in.expect(0)
 	var res map[string]any
