@@ -46,6 +46,7 @@ type setting struct {
 	Compression        string
 	Checksum           bool
 	Ahead              time.Duration // of the agent's clock
+	TLS                *keyPair      // nil: without
 }
 
 // order is each further line.
@@ -102,6 +103,12 @@ func serve(role string, in io.Reader, out *json.Encoder) error {
 		KeepaliveInterval: a.set.Keepalive, KeepaliveTimeout: a.set.Timeout, ConnectTimeout: 20 * time.Second, HandshakeTimeout: 20 * time.Second,
 		Compression: a.set.Compression, Checksum: a.set.Checksum,
 		Clock: func() time.Time { return time.Now().Add(a.set.Ahead) },
+	}
+	if a.set.TLS != nil {
+		var err error
+		if cfg.TLS, err = a.set.TLS.config(); err != nil {
+			return err
+		}
 	}
 	if role == "producer" {
 		l, err := net.Listen("tcp", net.JoinHostPort(addrA, port))

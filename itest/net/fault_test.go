@@ -19,18 +19,27 @@ func TestBadLinks(t *testing.T) {
 		f        faults
 		segments int
 		set      setting
+		tls      bool
 	}{
-		{"clean", faults{}, 300, setting{}},
-		{"clean, compressed and summed", faults{}, 300, setting{Compression: "lz4", Checksum: true}},
-		{"delay of 100 ms", faults{delay: 50 * time.Millisecond}, 100, setting{}}, // there and back
-		{"reordering", faults{reorder: 0.2}, 100, setting{Checksum: true}},
-		{"loss of 30 %", faults{loss: 0.3}, 1, setting{}},
-		{"loss of 2 %", faults{loss: 0.02}, 50, setting{Compression: "zstd"}},
+		{"clean", faults{}, 300, setting{}, false},
+		{"clean, compressed and summed", faults{}, 300, setting{Compression: "lz4", Checksum: true}, false},
+		{"clean, TLS", faults{}, 300, setting{}, true},
+		{"delay of 100 ms", faults{delay: 50 * time.Millisecond}, 100, setting{}, false}, // there and back
+		{"delay of 100 ms, TLS", faults{delay: 50 * time.Millisecond}, 100, setting{}, true},
+		{"reordering", faults{reorder: 0.2}, 100, setting{Checksum: true}, false},
+		{"reordering, TLS", faults{reorder: 0.2}, 100, setting{}, true},
+		{"loss of 30 %", faults{loss: 0.3}, 1, setting{}, false},
+		{"loss of 30 %, TLS", faults{loss: 0.3}, 1, setting{}, true},
+		{"loss of 2 %", faults{loss: 0.02}, 50, setting{Compression: "zstd"}, false},
+		{"loss of 2 %, TLS", faults{loss: 0.02}, 50, setting{Compression: "zstd", Checksum: true}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			c.set.Keepalive, c.set.Timeout, c.set.Channels = 5*time.Second, 60*time.Second, 3
+			if c.tls {
+				c.set.TLS = newKeyPair(t)
+			}
 			p, q := w.start("producer", c.set), w.start("consumer", c.set)
 			w.fault(c.f)
 			began := time.Now()
@@ -50,6 +59,7 @@ func TestBadLinks(t *testing.T) {
 			if c.f.loss > 0 && w.links[0].dropped.Load() == 0 {
 				t.Error("nothing was lost")
 			}
+			w.checkSecrecy(c.tls)
 			w.fault(faults{})
 			p.stop()
 			q.stop()
@@ -68,21 +78,33 @@ func TestBrokenLinks(t *testing.T) {
 		hurt  func(w *world, p, q *agent)
 		mend  func(w *world)
 		bound time.Duration // of both ends
+		tls   bool
 	}{
-		{"black hole, busy", 0, func(w *world, _, _ *agent) { w.fault(faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, timeout},
-		{"black hole, now and then", 100 * time.Millisecond, func(w *world, _, _ *agent) { w.fault(faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, timeout},
-		{"black hole, idle", time.Hour, func(w *world, _, _ *agent) { w.fault(faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, timeout},
-		{"black hole one way", 0, func(w *world, _, _ *agent) { w.links[1].set.Store(&faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, 2 * timeout},
-		{"cut", 0, func(w *world, _, _ *agent) { w.cut() }, func(w *world) { w.mend() }, timeout},
-		{"reset in mid frame", 0, func(w *world, _, _ *agent) { w.links[0].reset.Store(true) }, nil, 0},
-		{"half-close by the consumer", 0, func(_ *world, _, q *agent) { q.tell(order{Do: "half-close"}) }, nil, 0},
-		{"half-close by the producer", 0, func(_ *world, p, _ *agent) { p.tell(order{Do: "half-close"}) }, nil, 0},
-		{"reset by the consumer", 0, func(_ *world, _, q *agent) { q.tell(order{Do: "reset"}) }, nil, 0},
+		{"black hole, busy", 0, func(w *world, _, _ *agent) { w.fault(faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, timeout, false},
+		{"black hole, busy, TLS", 0, func(w *world, _, _ *agent) { w.fault(faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, timeout, true},
+		{"black hole, now and then", 100 * time.Millisecond, func(w *world, _, _ *agent) { w.fault(faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, timeout, false},
+		{"black hole, idle", time.Hour, func(w *world, _, _ *agent) { w.fault(faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, timeout, false},
+		{"black hole, idle, TLS", time.Hour, func(w *world, _, _ *agent) { w.fault(faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, timeout, true},
+		{"black hole one way", 0, func(w *world, _, _ *agent) { w.links[1].set.Store(&faults{loss: 1}) }, func(w *world) { w.fault(faults{}) }, 2 * timeout, false},
+		{"cut", 0, func(w *world, _, _ *agent) { w.cut() }, func(w *world) { w.mend() }, timeout, false},
+		{"cut, TLS", 0, func(w *world, _, _ *agent) { w.cut() }, func(w *world) { w.mend() }, timeout, true},
+		{"reset in mid frame", 0, func(w *world, _, _ *agent) { w.links[0].reset.Store(true) }, nil, 0, false},
+		{"reset in mid frame, TLS", 0, func(w *world, _, _ *agent) { w.links[0].reset.Store(true) }, nil, 0, true},
+		{"half-close by the consumer", 0, func(_ *world, _, q *agent) { q.tell(order{Do: "half-close"}) }, nil, 0, false},
+		{"half-close by the consumer, TLS", 0, func(_ *world, _, q *agent) { q.tell(order{Do: "half-close"}) }, nil, 0, true},
+		{"half-close by the producer", 0, func(_ *world, p, _ *agent) { p.tell(order{Do: "half-close"}) }, nil, 0, false},
+		{"half-close by the producer, TLS", 0, func(_ *world, p, _ *agent) { p.tell(order{Do: "half-close"}) }, nil, 0, true},
+		{"reset by the consumer", 0, func(_ *world, _, q *agent) { q.tell(order{Do: "reset"}) }, nil, 0, false},
+		{"reset by the consumer, TLS", 0, func(_ *world, _, q *agent) { q.tell(order{Do: "reset"}) }, nil, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			set := setting{Keepalive: keepalive, Timeout: timeout, Channels: 3}
+			name := strings.TrimSuffix(c.name, ", TLS")
+			if c.tls {
+				set.TLS = newKeyPair(t)
+			}
 			p, q := w.start("producer", set), w.start("consumer", set)
 			p.tell(order{Do: "run", ID: "p", Pause: c.pause})
 			q.tell(order{Do: "run", ID: "p"})
@@ -93,7 +115,7 @@ func TestBrokenLinks(t *testing.T) {
 			}
 			began := time.Now()
 			c.hurt(w, p, q)
-			self := strings.HasPrefix(c.name, "half-close by") || strings.HasPrefix(c.name, "reset by")
+			self := strings.HasPrefix(name, "half-close by") || strings.HasPrefix(name, "reset by")
 			for _, a := range []*agent{p, q} {
 				o := a.hear(c.bound + slack + 10*time.Second)
 				took := time.Since(began)
@@ -101,7 +123,7 @@ func TestBrokenLinks(t *testing.T) {
 					t.Errorf("%s: %+v", a.role, o)
 				}
 				// An end whose own socket was closed under it may see its own doing; the other never does.
-				if own := self && strings.HasSuffix(c.name, a.role); !own && (!o.Remote || o.Kind != "lost") {
+				if own := self && strings.HasSuffix(name, a.role); !own && (!o.Remote || o.Kind != "lost") {
 					t.Errorf("%s blames %q (%s, remote=%v), want the other end", a.role, o.Err, o.Kind, o.Remote)
 				}
 				if took > c.bound+slack {
@@ -112,7 +134,7 @@ func TestBrokenLinks(t *testing.T) {
 			if c.mend != nil {
 				c.mend(w)
 			}
-			if c.name == "reset in mid frame" && w.links[0].forged.Load() != 1 {
+			if name == "reset in mid frame" && w.links[0].forged.Load() != 1 {
 				t.Error("no reset was forged")
 			}
 			p.tell(order{Do: "run", ID: "again", Segments: 10})
@@ -126,6 +148,7 @@ func TestBrokenLinks(t *testing.T) {
 					t.Errorf("once mended, %s: %+v", a.role, o)
 				}
 			}
+			w.checkSecrecy(c.tls)
 			p.stop()
 			q.stop()
 		})

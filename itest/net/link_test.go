@@ -1,6 +1,7 @@
 package nettest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -50,6 +51,7 @@ type link struct {
 	forged   atomic.Int32
 	carried  atomic.Int64
 	dropped  atomic.Int64
+	plain    atomic.Int64 // packets in which an agent's name is to be read
 }
 
 var worlds atomic.Int32
@@ -148,6 +150,9 @@ func (l *link) carry() {
 			continue
 		}
 		f := l.set.Load()
+		if bytes.Contains(buf[:n], []byte("consumer")) || bytes.Contains(buf[:n], []byte("producer")) {
+			l.plain.Add(1)
+		}
 		pkt := append([]byte(nil), buf[:n]...)
 		switch {
 		case f.loss > 0 && rand.Float64() < f.loss:
