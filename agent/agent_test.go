@@ -396,11 +396,11 @@ func TestFailureAndItsEcho(t *testing.T) {
 				t.Errorf("source %v ended as %v", id, u)
 			}
 		case 1:
-			if f.Operator != "shaky" || f.Kind != cluster.Invalid || !strings.Contains(f.Message, "fifty") {
+			if f.Operator != "shaky" || f.Kind != cluster.Invalid || !strings.Contains(f.Message, "fifty") || f.Logged == "" || strings.Contains(f.Logged, "fifty") {
 				t.Errorf("the failing task reported %#v", f)
 			}
 		case 2:
-			if f.Kind != cluster.Lost || f.Peer == "" || !strings.Contains(f.Message, "fifty") {
+			if f.Kind != cluster.Lost || f.Peer == "" || !strings.Contains(f.Message, "operator shaky (") || strings.Contains(f.Message, "fifty") { // it may log that
 				t.Errorf("consumer %v reported %#v, want the loss of its peer with the cause", id, f)
 			}
 		}

@@ -136,7 +136,7 @@ func (a *agent) become(e *execution, s cluster.TaskState) {
 	}
 	e.state = s
 	if e.failure != nil {
-		a.cfg.Logger.Warn("task state", "task", e.id, "state", s, "err", *e.failure)
+		a.cfg.Logger.Warn("task state", "task", e.id, "state", s, "err", e.failure.ForLog())
 	} else {
 		a.cfg.Logger.Info("task state", "task", e.id, "state", s)
 	}

@@ -258,7 +258,7 @@ func (m *master) onTask(now time.Time, agent cluster.AgentID, up *ctlpb.TaskUpda
 	ev := sched.TaskChanged{ID: id, State: state}
 	if state == cluster.Failed {
 		ev.Failure = ctl.Failure(up.GetError())
-		m.log.Warn("a task failed", "task", m.taskName(id), "agent", agent, "kind", ev.Failure.Kind.String(), "error", ev.Failure.Error())
+		m.log.Warn("a task failed", "task", m.taskName(id), "agent", agent, "kind", ev.Failure.Kind.String(), "error", ev.Failure.ForLog())
 	}
 	if state == cluster.Canceled && up.GetError() != nil {
 		ev.Failure = ctl.Failure(up.GetError())

@@ -38,10 +38,16 @@ func failureOf(err error, at *operator) cluster.Failure { return classify(err, a
 
 func classify(err error, at *operator) cluster.Failure {
 	if f, ok := errors.AsType[cluster.Failure](err); ok {
+		if f.Logged != "" {
+			f.Logged = strings.ReplaceAll(err.Error(), f.Error(), f.Logged)
+		}
 		f.Message = err.Error()
 		return f
 	}
 	f := cluster.Failure{Message: err.Error()}
+	if text := flow.Logged(err); text != f.Message {
+		f.Logged = text
+	}
 	f.Kind, f.Peer = kindOf(err)
 	if op, ok := errors.AsType[inOperator](err); ok {
 		f.Operator = op.OperatorName()
@@ -87,7 +93,12 @@ func FailureOf(err error) cluster.Failure { return failureOf(err, nil) }
 // panicFailure describes what recover returned: a fault of ours or of a connector, since the functions of a job's
 // author have their own net (flow names operator and record there). It must be called by the deferred function itself.
 func panicFailure(p any, where string) cluster.Failure {
-	return cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("panic in %s: %v%s", where, p, panicSite())}.Fit()
+	site := panicSite()
+	f := cluster.Failure{Kind: cluster.Internal, Message: fmt.Sprintf("panic in %s: %v%s", where, p, site)}
+	if _, ok := p.(runtime.Error); !ok {
+		f.Logged = fmt.Sprintf("panic in %s%s", where, site) // the value may hold a record
+	}
+	return f.Fit()
 }
 
 // panicSite is " at function (file:line)" of the innermost frame that is not the runtime's.

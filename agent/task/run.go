@@ -66,11 +66,11 @@ func (t *Task) ended(failure cluster.Failure) Result {
 	switch {
 	case cancelled:
 		if closeErr != nil {
-			t.env.Logger.Warn("closing a cancelled task", "err", closeErr)
+			t.env.Logger.Warn("closing a cancelled task", "err", flow.Logged(closeErr))
 		}
 		return Result{State: cluster.Canceled}
 	case closeErr != nil:
-		t.env.Logger.Warn("closing a failed task", "err", closeErr)
+		t.env.Logger.Warn("closing a failed task", "err", flow.Logged(closeErr))
 	}
 	return Result{State: cluster.Failed, Failure: failure}
 }
@@ -88,7 +88,7 @@ func (t *Task) run(ctx context.Context) (err error) {
 				f.Operator = t.current.node.Title()
 			}
 			err = f
-			t.env.Logger.Error("a task panicked", "err", err, "stack", ownStack())
+			t.env.Logger.Error("a task panicked", "err", f.ForLog(), "stack", ownStack())
 		}
 	}()
 	if err := t.Start(ctx); err != nil {

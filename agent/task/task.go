@@ -1,6 +1,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -236,8 +237,12 @@ func (t *Task) Cancel() {
 	})
 }
 
-// release gives everything back, telling consumers why.
+// release gives everything back, telling consumers why, as far as they may log it.
 func (t *Task) release(cause error) {
+	if f, ok := errors.AsType[cluster.Failure](cause); ok && f.Logged != "" {
+		f.Message, f.Logged = f.Logged, ""
+		cause = f
+	}
 	_ = t.closeGates()
 	for _, o := range t.outs {
 		if cause != nil {

@@ -167,7 +167,7 @@ func (m *yarnMaster) run(ctx context.Context) error {
 	if ferr := m.driver.Finish(bye, status, text); ferr != nil {
 		return unreachable(ferr)
 	}
-	m.app.log.Info("unregistered", "status", status, "diagnostics", text)
+	m.app.log.Info("unregistered", "status", status) // the diagnostics may show a record, which is not for logs
 	m.clean()
 	m.cancelTokens(true)
 	if err != nil {

@@ -92,6 +92,15 @@ type Failure struct {
 	Message  string
 	Operator string // where it happened, "" if not in an operator
 	Peer     string // for Lost: the address or agent that went away
+	Logged   string // what logs may tell, where Message shows what a record holds; else ""
+}
+
+// ForLog is what logs may tell of f.
+func (f Failure) ForLog() string {
+	if f.Logged != "" {
+		return f.Logged
+	}
+	return f.Error()
 }
 
 func (f Failure) Error() string {

@@ -63,5 +63,6 @@ func (f Failure) Fit() Failure {
 	f.Message = Clip(f.Message, MaxText)
 	f.Operator = Clip(f.Operator, MaxName)
 	f.Peer = Clip(f.Peer, MaxName)
+	f.Logged = Clip(f.Logged, MaxText)
 	return f
 }

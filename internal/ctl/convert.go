@@ -18,12 +18,12 @@ func Execution(id *ctlpb.ExecutionID) cluster.ExecutionID {
 // PBFailure returns f in the wire's form: texts that are too long for it are cut.
 func PBFailure(f cluster.Failure) *ctlpb.Error {
 	f = f.Fit()
-	return &ctlpb.Error{Kind: int32(f.Kind), Message: f.Message, Operator: f.Operator, Peer: f.Peer}
+	return &ctlpb.Error{Kind: int32(f.Kind), Message: f.Message, Operator: f.Operator, Peer: f.Peer, Logged: f.Logged}
 }
 
 // Failure is the inverse of PBFailure. A kind that this version does not know is Internal; a failure without a word is named so.
 func Failure(e *ctlpb.Error) cluster.Failure {
-	f := cluster.Failure{Message: e.GetMessage(), Operator: e.GetOperator(), Peer: e.GetPeer()}
+	f := cluster.Failure{Message: e.GetMessage(), Operator: e.GetOperator(), Peer: e.GetPeer(), Logged: e.GetLogged()}
 	if k := e.GetKind(); k >= 0 && k <= int32(cluster.Lost) {
 		f.Kind = cluster.ErrorKind(k)
 	}

@@ -198,7 +198,7 @@ func (r *decodingReader[T]) left(split string, m *Messages, i int, err error) er
 		return err // no message is at fault for it
 	}
 	if r.bad.OnError == Fail {
-		return fmt.Errorf("%w; message: %s", err, show(m.Value(i), maxShown))
+		return &DataError{fmt.Errorf("%w; message: %s", err, show(m.Value(i), maxShown)), fmt.Sprintf("cannot decode message of %s as %s: %s", where, r.format.Name(), notLogged)}
 	}
 	r.skipped.Add(1)
 	if r.bad.OnError == Skip || r.dead == nil {
@@ -262,7 +262,7 @@ func (w *encodingWriter[T]) failing() Failing {
 func (w *encodingWriter[T]) Write(b Batch[T]) error {
 	w.m.Reset()
 	if err := w.format.Encode(&w.m, b.Recs); err != nil {
-		return fmt.Errorf("cannot encode record as %s: %w", w.format.Name(), err)
+		return &DataError{fmt.Errorf("cannot encode record as %s: %w", w.format.Name(), err), fmt.Sprintf("cannot encode record as %s: %s", w.format.Name(), notLogged)}
 	}
 	if c, ok := w.tracer.Current(); ok && c.Sampled() && len(b.Recs) <= maxFollowed {
 		for i := range b.Recs {

@@ -68,20 +68,23 @@ func (e *OperatorError) OperatorName() string { return e.Operator }
 
 // recordError is the failure of an author's function at a record.
 func recordError(n *Node, err error, rec any) error {
-	return &OperatorError{n.Title(), fmt.Errorf("operator %s: %w; record: %s", n.at(), err, show(rec, maxShown))}
+	return failedAt(n, err, rec, notLogged)
+}
+
+// failedAt is an error at a record, and what logs tell of it.
+func failedAt(n *Node, err error, rec any, logged string) error {
+	return &OperatorError{n.Title(), &DataError{fmt.Errorf("operator %s: %w; record: %s", n.at(), err, show(rec, maxShown)), "operator " + n.at() + ": " + logged}}
 }
 
 // panicError turns what recover returned in an author's function into an error. It must be called by the deferred function itself.
 func panicError(n *Node, p any, rec any) error {
-	if e, ok := p.(error); ok {
-		p = e.Error()
-	}
-	return recordError(n, fmt.Errorf("panic: %v%s", p, panicSite()), rec)
+	err := panicked(p, panicSite())
+	return failedAt(n, err, rec, Logged(err))
 }
 
 // callError is panicError for a call that has no record, such as Open.
 func callError(n *Node, what string, p any) error {
-	return &OperatorError{n.Title(), fmt.Errorf("operator %s: %s: panic: %v%s", n.at(), what, p, panicSite())}
+	return &OperatorError{n.Title(), fmt.Errorf("operator %s: %s: %w", n.at(), what, panicked(p, panicSite()))}
 }
 
 // panicSite is " at file:line" of where a panic began, seen from a deferred function: the innermost frame that is not the

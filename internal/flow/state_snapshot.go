@@ -72,7 +72,7 @@ func (g *keyGroups[K]) each(n int, key func(i int) *K, visit func(i, group int, 
 	for _, i := range order {
 		b, err := g.encode(key(i))
 		if err != nil {
-			return fmt.Errorf("cannot encode key %v: %w", *key(i), err)
+			return &DataError{fmt.Errorf("cannot encode key %v: %w", *key(i), err), "cannot encode a key: " + notLogged}
 		}
 		if err := visit(i, int(of[i]), b); err != nil {
 			return err

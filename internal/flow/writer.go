@@ -167,7 +167,7 @@ func (w *writer[T]) scatter(b Batch[T]) error {
 func (w *writer[T]) channels(recs []T, chs []uint16) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("cannot partition %s records: panic: %v%s", reflect.TypeFor[T](), p, panicSite())
+			err = fmt.Errorf("cannot partition %s records: %w", reflect.TypeFor[T](), panicked(p, panicSite()))
 		}
 	}()
 	if w.choose == nil {
@@ -177,8 +177,8 @@ func (w *writer[T]) channels(recs []T, chs []uint16) (err error) {
 	for i := range recs {
 		ch := w.choose(recs[i], w.cfg.Channels)
 		if uint(ch) >= uint(w.cfg.Channels) {
-			return fmt.Errorf("cannot partition %s records: the function for PartitionBy returned %d of %d; record: %s",
-				reflect.TypeFor[T](), ch, w.cfg.Channels, show(recs[i], maxShown))
+			logged := fmt.Sprintf("cannot partition %s records: the function for PartitionBy returned %d of %d", reflect.TypeFor[T](), ch, w.cfg.Channels)
+			return &DataError{fmt.Errorf("%s; record: %s", logged, show(recs[i], maxShown)), logged}
 		}
 		chs[i] = uint16(ch)
 	}

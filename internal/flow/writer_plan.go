@@ -143,7 +143,7 @@ func (e *planEncoder[T]) size(rec *T) (int, error) {
 	}
 	var err error
 	if e.scratch, err = e.l.append(e.scratch[:0], unsafe.Pointer(rec)); err != nil {
-		return 0, fmt.Errorf("cannot encode record: %w; record: %s", err, show(*rec, maxShown))
+		return 0, &DataError{fmt.Errorf("cannot encode record: %w; record: %s", err, show(*rec, maxShown)), "cannot encode record: " + notLogged}
 	}
 	return len(e.scratch), nil
 }

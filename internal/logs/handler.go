@@ -16,6 +16,8 @@ const Component = "component"
 type Handler struct {
 	// Immutable.
 	inner     slog.Handler
+	outer     slog.Handler // inner before it had attributes; nil: a group was begun
+	attrs     []slog.Attr  // those of inner, but the component
 	levels    *Levels
 	component string
 	flood     *flood // of all that were made of one
@@ -23,7 +25,7 @@ type Handler struct {
 
 // NewHandler returns a Handler before inner, which must let everything through.
 func NewHandler(inner slog.Handler, levels *Levels) *Handler {
-	return &Handler{inner: inner, levels: levels, flood: &flood{now: time.Now, seen: map[string]*repeated{}}}
+	return &Handler{inner: inner, outer: inner, levels: levels, flood: &flood{now: time.Now, seen: map[string]*repeated{}}}
 }
 
 // Enabled implements slog.Handler.
@@ -49,19 +51,28 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 // WithAttrs implements slog.Handler.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	next := *h
+	next.attrs = h.attrs[:len(h.attrs):len(h.attrs)]
+	component, named := slog.Attr{}, false
 	for _, a := range attrs {
 		if a.Key == Component {
-			next.component = a.Value.String()
+			component, named, next.component = a, true, a.Value.String()
+		} else {
+			next.attrs = append(next.attrs, a)
 		}
 	}
-	next.inner = h.inner.WithAttrs(attrs)
+	if named && h.component != "" && h.outer != nil {
+		// A part of a component has its own name only: two would make JSON that readers differ about.
+		next.inner = h.outer.WithAttrs(append([]slog.Attr{component}, next.attrs...))
+	} else {
+		next.inner = h.inner.WithAttrs(attrs)
+	}
 	return &next
 }
 
 // WithGroup implements slog.Handler.
 func (h *Handler) WithGroup(name string) slog.Handler {
 	next := *h
-	next.inner = h.inner.WithGroup(name)
+	next.inner, next.outer = h.inner.WithGroup(name), nil
 	return &next
 }
 

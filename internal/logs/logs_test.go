@@ -57,6 +57,21 @@ func TestLevelsByComponent(t *testing.T) {
 	}
 }
 
+// A part of a component that names itself has one name, also for readers of JSON.
+func TestOneComponent(t *testing.T) {
+	var b bytes.Buffer
+	log := slog.New(NewHandler(slog.NewJSONHandler(&b, nil), NewLevels(slog.LevelInfo))).With("job", "j").With(Component, "agent", "agent", "agent-1")
+	log.With(Component, "exchange", "peer", "p").Info("one")
+	for _, want := range []string{`"component":"exchange"`, `"job":"j"`, `"agent":"agent-1"`, `"peer":"p"`} {
+		if strings.Count(b.String(), want) != 1 {
+			t.Errorf("%s has not one %s", &b, want)
+		}
+	}
+	if strings.Count(b.String(), `"component"`) != 1 {
+		t.Errorf("%s has two components", &b)
+	}
+}
+
 func TestWarningsThatRepeatAreCounted(t *testing.T) {
 	now := time.Unix(0, 0)
 	log, _, out := logger(&now)

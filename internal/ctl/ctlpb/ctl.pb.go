@@ -1375,6 +1375,7 @@ type Error struct {
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`   // the whole chain, for people
 	Operator      string                 `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"` // where it happened, "" if not in an operator
 	Peer          string                 `protobuf:"bytes,4,opt,name=peer,proto3" json:"peer,omitempty"`         // for kind Lost: the address or agent that went away
+	Logged        string                 `protobuf:"bytes,5,opt,name=logged,proto3" json:"logged,omitempty"`     // what logs may tell, where message shows what a record holds; else ""
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1433,6 +1434,13 @@ func (x *Error) GetOperator() string {
 func (x *Error) GetPeer() string {
 	if x != nil {
 		return x.Peer
+	}
+	return ""
+}
+
+func (x *Error) GetLogged() string {
+	if x != nil {
+		return x.Logged
 	}
 	return ""
 }
@@ -2938,12 +2946,13 @@ const file_ctl_proto_rawDesc = "" +
 	"\vExecutionID\x12\x16\n" +
 	"\x06vertex\x18\x01 \x01(\x05R\x06vertex\x12\x18\n" +
 	"\asubtask\x18\x02 \x01(\x05R\asubtask\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\"e\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\"}\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\x05R\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1a\n" +
 	"\boperator\x18\x03 \x01(\tR\boperator\x12\x12\n" +
-	"\x04peer\x18\x04 \x01(\tR\x04peer\"\xd8\x01\n" +
+	"\x04peer\x18\x04 \x01(\tR\x04peer\x12\x16\n" +
+	"\x06logged\x18\x05 \x01(\tR\x06logged\"\xd8\x01\n" +
 	"\n" +
 	"TaskUpdate\x12'\n" +
 	"\x02id\x18\x01 \x01(\v2\x17.heddle.ctl.ExecutionIDR\x02id\x12\x14\n" +
