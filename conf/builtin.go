@@ -346,6 +346,8 @@ var builtin = []Option{
 		Doc: "Reports of applications that are kept for a user, the newest. 0: none are written."},
 	{Name: "profile.enabled", Type: Bool, Default: "true",
 		Doc: "Whether those who may change the application may take profiles of its processes, by heddle profile and the dashboard."},
+	{Name: "debuggable", Type: Bool, Default: "false",
+		Doc: "Lets debuggers, strace, perf and lsof of the same user look into the application's processes and the command, and the host's limit decide about core files. Their memory holds keys and passwords, so that only root may without. With target inproc they may in any case."},
 
 	{Name: "log.level", Type: Enum, Default: "info", Values: []string{"debug", "info", "warn", "error"},
 		Doc: "Least level that the logs of ApplicationMaster and agents hold."},

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -191,9 +192,14 @@ func (s Sources) files() []candidate {
 func ChildEnviron(environ []string) []string {
 	var kept []string
 	for _, line := range environ {
-		if !strings.HasPrefix(line, "HEDDLE_") {
+		if name, _, _ := strings.Cut(line, "="); !strings.HasPrefix(line, "HEDDLE_") && !foreignSecret(name) {
 			kept = append(kept, line)
 		}
 	}
 	return kept
+}
+
+// foreignSecret reports whether a variable of another program sets an option that is a secret.
+func foreignSecret(name string) bool {
+	return slices.ContainsFunc(builtin, func(o Option) bool { return o.Secret && o.Also == name && name != "" })
 }

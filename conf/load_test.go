@@ -157,8 +157,8 @@ func TestRestore(t *testing.T) {
 }
 
 func TestChildEnviron(t *testing.T) {
-	got := ChildEnviron([]string{"PATH=/bin", "HEDDLE_KAFKA_PASSWORD=hunter2", "HEDDLE_ROLE=agent", "TZ=UTC"})
-	if want := "PATH=/bin TZ=UTC"; strings.Join(got, " ") != want {
+	got := ChildEnviron([]string{"PATH=/bin", "HEDDLE_KAFKA_PASSWORD=hunter2", "HEDDLE_ROLE=agent", "TZ=UTC", "OTEL_EXPORTER_OTLP_HEADERS=authorization=hunter2", "=C:"})
+	if want := "PATH=/bin TZ=UTC =C:"; strings.Join(got, " ") != want {
 		t.Errorf("ChildEnviron = %q, want %q", got, want)
 	}
 }

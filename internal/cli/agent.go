@@ -60,7 +60,7 @@ func (s *session) joinApplication(ctx context.Context, addr, file string) error 
 		return err
 	}
 	s.opts = c
-	app := &application{conf: c, log: s.logger(c), job: s.job}
+	app := &application{conf: c, log: s.settle(c), job: s.job}
 	if text, ok := sec.Files[jobFile]; ok {
 		app.job, err = parseJob(cmp.Or(string(sec.Files[nameFile]), filepath.Base(file)+":"+jobFile), text, c)
 	} else if s.job == nil {

@@ -66,6 +66,9 @@ func Main(ctx context.Context, env Env, job *heddle.Job) int {
 	if env.Getenv(bench.RoleEnv) != "" {
 		return s.report(bench.ExchangePeer(ctx))
 	}
+	if err := shut(); err != nil {
+		return s.report(err)
+	}
 	registerHDFS(s.hdfsOfHost)
 	if role := env.Getenv("HEDDLE_ROLE"); role != "" {
 		return s.report(s.runRole(ctx, role))
@@ -164,6 +167,11 @@ func (s *session) load() (*conf.Config, error) {
 	}
 	for _, w := range c.Warnings() {
 		fmt.Fprintln(s.env.Stderr, "heddle: warning: "+w)
+	}
+	if c.Bool("debuggable") || c.Text("target") == "inproc" {
+		if err := reopen(); err != nil {
+			return nil, fmt.Errorf("cannot let debuggers look into this process: %w", err)
+		}
 	}
 	s.opts = c
 	return c, nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -39,9 +40,6 @@ func (s *session) runRole(ctx context.Context, role string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer deaf()()
-	if err := noCore(); err != nil {
-		return fmt.Errorf("cannot turn core files off, which would hold secrets: %w", err)
-	}
 	path := s.env.Getenv("HEDDLE_APP_DIR")
 	if path == "" {
 		return usage(fmt.Errorf("HEDDLE_ROLE is set to %s but HEDDLE_APP_DIR is not", role), "these variables are set by heddle itself; unset HEDDLE_ROLE")
@@ -95,7 +93,7 @@ func (s *session) openApplication(dir appDir) (*application, error) {
 		return nil, err
 	}
 	s.opts = c
-	app := &application{dir: dir, conf: c, sec: sec, log: s.logger(c)}
+	app := &application{dir: dir, conf: c, sec: sec, log: s.settle(c)}
 	app.job, err = s.roleJob(dir, c)
 	return app, err
 }
@@ -190,7 +188,7 @@ func none[T int | time.Duration](v T) T {
 func exchangeConfig(c *conf.Config) netstack.Config {
 	segment := c.Bytes("exchange.segment-bytes")
 	return netstack.Config{
-		Listen:                  net.JoinHostPort(bind(c, "exchange.bind"), c.Text("exchange.port")),
+		Listen:                  net.JoinHostPort(strings.Trim(bind(c, "exchange.bind"), "[]"), c.Text("exchange.port")),
 		Advertise:               c.Text("exchange.advertise"),
 		SegmentBytes:            int(segment),
 		MemorySegments:          max(1, int(c.Bytes("exchange.memory")/segment)),

@@ -126,7 +126,7 @@ func (m *yarnMaster) open(path string) error {
 	if m.h.rm, err = resourceManagers(m.h.conf, m.h.id, yarnclient.REST, nil); err != nil {
 		return err
 	}
-	m.app = &application{dir: appDir{m.files.id, path}, conf: c, sec: sec, log: m.s.logger(c)}
+	m.app = &application{dir: appDir{m.files.id, path}, conf: c, sec: sec, log: m.s.settle(c)}
 	m.app.job, err = m.s.roleJob(m.files, c)
 	return err
 }
@@ -447,7 +447,7 @@ func (s *session) runYARNAgent(ctx context.Context) error {
 	cores, _ := strconv.ParseInt(s.env.Getenv(coresVar), 10, 64)
 	ratio, _ := strconv.ParseFloat(s.env.Getenv(vmemVar), 64)
 	fitProcess(memory, cores, ratio)
-	app := &application{conf: c, log: s.logger(c), job: s.job}
+	app := &application{conf: c, log: s.settle(c), job: s.job}
 	if text, ok := sec.Files[jobFile]; ok {
 		name := string(sec.Files[nameFile])
 		if name == "" {
