@@ -132,6 +132,8 @@ func (x *cluster) testDoctorKafka(t *testing.T) {
 	writes := func(name string) flow.Need { return flow.Need{Kind: flow.NeedTopic, Name: name, Write: true} }
 	commits := func(name string) flow.Need { return flow.Need{Kind: flow.NeedGroup, Name: name, Write: true} }
 	tls := []string{"tls.enabled", "true", "tls.ca-file", g.ca}
+	tokens := asks(g.as(g.plain))
+	tokens.Kafka[0].Tokens = doctor.Demanded
 	ghost := []string{"sasl.kerberos.principal", "ghost@" + x.kdc.Realm, "sasl.kerberos.keytab", x.kdc.KeytabOf("ghost")}
 	for name, s := range map[string]sick{
 		"well, Kafka":            {cfg: asks(g.as(g.plain), reads("in"), commits("mine"))},
@@ -148,6 +150,7 @@ func (x *cluster) testDoctorKafka(t *testing.T) {
 		"topic without right":    {cfg: asks(g.as(g.plain), reads("hidden")), check: "kafka-topics", diagnosis: "topic-denied"},
 		"topic to read only":     {cfg: asks(g.as(g.plain), writes("in")), check: "kafka-topics", diagnosis: "topic-denied"},
 		"no such topic":          {cfg: asks(g.as(g.plain), reads("none")), check: "kafka-topics", diagnosis: "topic-missing"},
+		"Kafka's tokens":         {cfg: tokens, check: "kafka-tokens", diagnosis: "kafka-tokens-off"},
 		"group without right":    {cfg: asks(g.as(g.plain), reads("in"), commits("theirs")), check: "kafka-groups", diagnosis: "group-denied"},
 	} {
 		t.Run(name, func(t *testing.T) { x.diagnose(t, s) })

@@ -143,8 +143,8 @@ func (o *observed) warning(t *testing.T) {
 	}
 }
 
-// looks are commands that look, and what they show. NodeManagers here give nobody logs, since they lack Hadoop's native library.
-var looks = map[string]string{"status": "  observed  running, started", "top --once": "VERTEX", "explain --quick": "observed"}
+// looks are commands that look, and what they show.
+var looks = map[string]string{"status": "  observed  running, started", "top --once": "VERTEX", "explain --quick": "observed", "logs": "agent-1 "}
 
 // viewer is bob, who may look and not act.
 func (o *observed) viewer(t *testing.T) {
