@@ -102,6 +102,12 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b.Bytes()) // Prometheus is gone if this fails
 }
 
+// Figures of the exporter's own of each application.
+const (
+	appUp   = "heddle_app_up"
+	appTook = "heddle_app_scrape_duration_seconds"
+)
+
 // gather asks all applications. Those that do not answer are told of, and spoil nothing.
 func (e *Exporter) gather(ctx context.Context) *merged {
 	m := newMerged()
@@ -132,8 +138,8 @@ func (e *Exporter) gather(ctx context.Context) *merged {
 		if a.err == nil {
 			a.err = m.add(a.text, t.labels())
 		}
-		m.gauge("heddle_app_up", "Whether the metrics of a running application could be read", t.labels(), truth(a.err))
-		m.gauge("heddle_app_scrape_duration_seconds", "Time that reading them took", t.labels(), a.took.Seconds())
+		m.gauge(appUp, "Whether the metrics of a running application could be read", t.labels(), truth(a.err))
+		m.gauge(appTook, "Time that reading them took", t.labels(), a.took.Seconds())
 		if a.err != nil && !e.silent[t.App] {
 			e.cfg.Logger.Warn("cannot read the metrics of an application", "app", t.App, "job", t.Job, "user", t.User, "err", a.err)
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -49,6 +50,9 @@ func (m *merged) add(text []byte, with []label) error {
 		return fmt.Errorf("cannot understand its metrics: %w", err)
 	}
 	for name, f := range found {
+		if ours(name) {
+			return fmt.Errorf("cannot merge its metrics: %s is one of the exporter's own", name)
+		}
 		if have := m.families[name]; have != nil && have.GetType() != f.GetType() {
 			return fmt.Errorf("cannot merge its metrics: %s is a %s there and a %s elsewhere", name, f.GetType(), have.GetType())
 		}
@@ -66,11 +70,16 @@ func (m *merged) add(text []byte, with []label) error {
 	return nil
 }
 
+// ours reports whether a figure is the exporter's own, which no application can tell.
+func ours(name string) bool {
+	return strings.HasPrefix(name, "heddle_exporter_") || name == appUp || name == appTook
+}
+
 // labelled puts labels before those that there are. Of two of one name, the application's is renamed as Prometheus does.
 func labelled(have []*dto.LabelPair, with []label) []*dto.LabelPair {
 	out := pairs(with)
 	for _, l := range have {
-		if slices.ContainsFunc(with, func(w label) bool { return w.name == l.GetName() }) {
+		for slices.ContainsFunc(out, func(x *dto.LabelPair) bool { return x.GetName() == l.GetName() }) {
 			renamed := "exported_" + l.GetName()
 			l.Name = &renamed
 		}

@@ -3,10 +3,13 @@ package ship
 import (
 	"archive/tar"
 	"archive/zip"
+	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -137,4 +140,82 @@ func TestHostileFolders(t *testing.T) {
 	if _, err := packFolder(filepath.Join(dir, "ship")); err == nil || !strings.Contains(err.Error(), "is a link to a folder") {
 		t.Errorf("a link to a folder: %v", err)
 	}
+}
+
+// TestLinksInTurn: links that are each within the archive and lead out together.
+func TestLinksInTurn(t *testing.T) {
+	type entry struct{ name, link string }
+	for name, x := range map[string]struct {
+		entries []entry
+		ok      bool
+	}{
+		"behind a link":           {[]entry{{"a/b/up", "../.."}, {"a/b/up/out", "../../.."}}, false},
+		"behind a later link":     {[]entry{{"a/l/x", ""}, {"a/l", "../b"}}, false},
+		"through a link and up":   {[]entry{{"a/b/up", "../.."}, {"out", "a/b/up/.."}}, false},
+		"up, down and up":         {[]entry{{"a/l", "../b/../.."}}, false},
+		"links beside each other": {[]entry{{"lib/l.so", "l.so.1"}, {"lib/l.so.1", "./l.so.1.2"}, {"lib/l.so.1.2", ""}, {"current", "lib"}}, true},
+	} {
+		var tr tree
+		var err error
+		for _, e := range x.entries {
+			err = errors.Join(err, tr.add(e.name, e.link, false))
+		}
+		if err = errors.Join(err, tr.behindLinks()); (err == nil) != x.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FuzzArchive: bytes of a tar file, of which no entry that passes is outside, also when links are followed.
+func FuzzArchive(f *testing.F) {
+	for _, h := range [][2]string{{"a/b", ""}, {"a/l", "../b"}, {"../b", ""}, {"l", "/etc"}} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		kind := byte(tar.TypeReg)
+		if h[1] != "" {
+			kind = tar.TypeSymlink
+		}
+		if err := errors.Join(w.WriteHeader(&tar.Header{Name: h[0], Linkname: h[1], Typeflag: kind, Mode: 0o600}), w.Close()); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes(), h[0], h[1], "x/y", "..")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, name1, link1, name2, link2 string) {
+		_ = checkTar(bytes.NewReader(data), false)
+		_ = checkZip(bytes.NewReader(data), int64(len(data)))
+		var tr tree
+		if tr.add(name1, link1, false) != nil || tr.add(name2, link2, false) != nil || tr.behindLinks() != nil {
+			return
+		}
+		for _, name := range []string{name1, name2} {
+			if at := follow(path.Clean(name), map[string]string{path.Clean(name1): link1, path.Clean(name2): link2}, 8); at != "" && !filepath.IsLocal(at) {
+				t.Errorf("%q to %q and %q to %q lead to %q", name1, link1, name2, link2, at)
+			}
+		}
+	})
+}
+
+// follow is where a path ends up when links are followed on the way, up to so many; "..": outside, or "": there is no end.
+func follow(p string, links map[string]string, depth int) string {
+	if depth == 0 {
+		return ""
+	}
+	at := "."
+	for part := range strings.SplitSeq(p, "/") {
+		at = path.Join(at, part)
+		if at == ".." || strings.HasPrefix(at, "../") {
+			return ".."
+		}
+		if link := links[at]; link != "" {
+			if path.IsAbs(link) {
+				return ".."
+			}
+			// Without cleaning: what goes up after a link goes up from where that leads.
+			to := path.Dir(at) + "/" + link
+			if at = follow(to, links, depth-1); at == "" || at == ".." {
+				return at
+			}
+		}
+	}
+	return at
 }

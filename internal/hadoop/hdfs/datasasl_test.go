@@ -243,3 +243,18 @@ func (readOnly) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (readOnly) SetDeadline(time.Time) error      { return nil }
 func (readOnly) SetReadDeadline(time.Time) error  { return nil }
 func (readOnly) SetWriteDeadline(time.Time) error { return nil }
+
+// FuzzDefaults: whatever a NameNode says its defaults are, the library does not hear of encryption.
+func FuzzDefaults(f *testing.F) {
+	f.Add(protowire.AppendBytes([]byte{0x0a}, []byte{0x08, 1, 0x30, 1}))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		fs := &FS{}
+		out := fs.edit("getServerDefaults", answer)
+		if len(out) > len(answer)+16 {
+			t.Errorf("%x becomes %x", answer, out)
+		}
+		if again := fs.edit("getServerDefaults", bytes.Clone(out)); !bytes.Equal(again, out) {
+			t.Errorf("%x becomes %x, and that %x", answer, out, again)
+		}
+	})
+}

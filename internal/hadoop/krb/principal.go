@@ -56,7 +56,10 @@ func ParsePrincipal(s string) (Principal, error) {
 	return p, nil
 }
 
-var escaper = strings.NewReplacer(`\`, `\\`, `/`, `\/`, `@`, `\@`)
+var (
+	escaper      = strings.NewReplacer(`\`, `\\`, `/`, `\/`, `@`, `\@`)
+	realmEscaper = strings.NewReplacer(`\`, `\\`, `@`, `\@`)
+)
 
 // String writes the principal as ParsePrincipal reads it.
 func (p Principal) String() string {
@@ -68,7 +71,7 @@ func (p Principal) String() string {
 		b.WriteString(escaper.Replace(x))
 	}
 	if p.Realm != "" {
-		b.WriteString("@" + strings.ReplaceAll(p.Realm, `\`, `\\`))
+		b.WriteString("@" + realmEscaper.Replace(p.Realm))
 	}
 	return b.String()
 }

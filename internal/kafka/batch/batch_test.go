@@ -353,6 +353,20 @@ func FuzzWalk(f *testing.F) {
 	})
 }
 
+func FuzzHeaders(f *testing.F) {
+	f.Add(AppendHeaders(nil, []RecordHeader{{"key", []byte("value")}, {"", nil}}))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		hs, err := Headers(nil, b)
+		if len(hs) > len(b) {
+			t.Errorf("%d headers from %d bytes", len(hs), len(b))
+		}
+		if err2 := CheckHeaders(b); (err == nil) != (err2 == nil) {
+			t.Errorf("%x: %v and %v", b, err, err2)
+		}
+	})
+}
+
 func benchBatch(b *testing.B, codec Codec, want flow.MessageFields) {
 	recs := make([]Record, 10000)
 	for i := range recs {

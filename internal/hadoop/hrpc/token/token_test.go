@@ -123,3 +123,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDelegation reads identifiers, which are a server's.
+func FuzzDelegation(f *testing.F) {
+	f.Add([]byte("\x00\x05alice\x04yarn\x00\x01\x02\x03"), false)
+	f.Add([]byte("\x0a\x05alice"), true)
+	f.Add([]byte("\x07\x0a\x05alice"), true)
+	f.Fuzz(func(t *testing.T, id []byte, yarn bool) {
+		kind := KindHDFS
+		if yarn {
+			kind = KindRM
+		}
+		d, err := Token{Kind: kind, Identifier: id}.Delegation()
+		if err == nil && len(d.Owner)+len(d.Renewer)+len(d.RealUser) > len(id) {
+			t.Errorf("%x: %+v", id, d)
+		}
+		_ = Token{Kind: kind, Identifier: id}.String()
+	})
+}
