@@ -146,7 +146,7 @@ func (c *Config) checkOptions() error {
 	}
 	switch {
 	case err != nil && c.Listener == nil:
-		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
+		return fmt.Errorf("exchange.bind and exchange.port are %s: %w", c.Listen, err)
 	case c.SegmentBytes < 1024 || c.SegmentBytes > 16<<20 || c.SegmentBytes%8 != 0:
 		return fmt.Errorf("exchange.segment-bytes is %d: must be a multiple of 8 from 1 KiB to 16 MiB", c.SegmentBytes)
 	case takes[c.Compression] == 0 && c.Compression != "":

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/cluster"
@@ -119,10 +120,7 @@ func (s *Stack) dialRetry(ctx context.Context, key connKey) (*conn, error) {
 			err = &RemoteError{Peer: key.addr, Op: "connect", Kind: cluster.Denied, Err: err}
 		}
 		if try >= s.cfg.ConnectRetries || kindOf(err, cluster.Unavailable) == cluster.Denied {
-			if r, ok := errors.AsType[*RemoteError](err); ok {
-				return nil, r
-			}
-			return nil, &RemoteError{Peer: key.addr, Op: fmt.Sprintf("connect after %d attempts", try+1), Kind: cluster.Unavailable, Err: err}
+			return nil, undialed(key.addr, try+1, err)
 		}
 		select {
 		case <-time.After(backoff/2 + rand.N(max(backoff, 1))):
@@ -130,6 +128,24 @@ func (s *Stack) dialRetry(ctx context.Context, key connKey) (*conn, error) {
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
+}
+
+// undialed is why there is no connection to addr after so many attempts, and whose fault that is.
+func undialed(addr string, attempts int, err error) error {
+	if r, ok := errors.AsType[*RemoteError](err); ok {
+		return r
+	}
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return &LocalError{Op: "connect to " + addr, Kind: cluster.Unavailable, Err: fmt.Errorf("%w; raise this process's limit on open files (ulimit -n)", err)}
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		err = fmt.Errorf("%w; set exchange.advertise to what that agent is called on other hosts", err)
+	}
+	op := "connect"
+	if attempts > 1 {
+		op = fmt.Sprintf("connect after %d attempts", attempts)
+	}
+	return &RemoteError{Peer: addr, Op: op, Kind: cluster.Unavailable, Err: err}
 }
 
 // refusedByTLS reports whether a certificate, ours or the peer's, was not accepted.

@@ -61,7 +61,7 @@ func (c *conn) check(now time.Time) {
 	if n := c.rd.bytes.Load(); n != w.read {
 		w.read, w.readAt = n, now
 	} else if silent := now.Sub(w.readAt); silent >= cfg.KeepaliveTimeout {
-		c.fail(fmt.Errorf("nothing was received for %v", silent.Round(time.Millisecond)))
+		c.fail(fmt.Errorf("nothing was received for %v (exchange.keepalive-timeout)", silent.Round(time.Millisecond)))
 		return
 	}
 	if n := c.written.Load(); n != w.written {

@@ -22,6 +22,16 @@ func TestExchangeWithout(t *testing.T) {
 	}
 }
 
+// TestExchangeBindsIPv6 takes an address of IPv6 with brackets, as addresses with a port have them, and without.
+func TestExchangeBindsIPv6(t *testing.T) {
+	for _, bind := range []string{"::1", "[::1]"} {
+		x := exchangeConfig(config(t, map[string]string{"exchange.bind": bind}))
+		if err := x.Check(); err != nil || x.Listen != "[::1]:0" {
+			t.Errorf("%s: listens on %s, %v", bind, x.Listen, err)
+		}
+	}
+}
+
 // TestExchangeMemoryBindsSmallOnes sets memory for less than one segment: it is not taken for netstack's default, which is 1024 of them.
 func TestExchangeMemoryBindsSmallOnes(t *testing.T) {
 	for memory, want := range map[string]int{"8MiB": 1, "16MiB": 1, "40MiB": 2} {
