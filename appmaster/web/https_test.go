@@ -55,10 +55,9 @@ func pair(t *testing.T, name string, parent *tls.Certificate) *tls.Certificate {
 
 // encrypted is a server that speaks HTTPS.
 type encrypted struct {
-	addr      string
-	proxy     *tls.Certificate // what YARN's proxy has
-	authority *tls.Certificate
-	cancels   chan string
+	addr    string
+	proxy   *tls.Certificate // what YARN's proxy has
+	cancels chan string
 }
 
 func serveHTTPS(t *testing.T) *encrypted {
