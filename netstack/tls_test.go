@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -205,5 +206,35 @@ func TestPeerStartsAgain(t *testing.T) {
 			a.Close()
 		}
 		eventually(t, "nothing is left", func() bool { st := b.Stats(); return st.Connections == 0 && st.SegmentsUsed == 0 })
+	}
+}
+
+// TestAgentsConnectAtOnceByTLS has 300 agents, more than may prove themselves at once, dial one in the same moment, each of which tries once.
+func TestAgentsConnectAtOnceByTLS(t *testing.T) {
+	const agents = 300
+	mine := testTLS(t)
+	edit := func(c *Config) {
+		c.TLS, c.ConnectRetries, c.ConnectTimeout, c.HandshakeTimeout, c.MemorySegments = mine, -1, 2*time.Minute, 2*time.Minute, 2*agents
+	}
+	hub := start(t, edit)
+	p := mustPartition(t, hub, "p", agents)
+	produced := make(chan error, 1)
+	go func() { produced <- produce(t.Context(), p, agents, 3) }()
+	var wg sync.WaitGroup
+	for i := range agents {
+		s := start(t, edit)
+		wg.Go(func() {
+			g, w := open(t, s, "p", hub.Addr(), i)
+			if err := consume(g, w, []int{i}, 3); err != nil {
+				t.Errorf("agent %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := <-produced; err != nil {
+		t.Error(err)
+	}
+	if got := hub.Stats().Connections; got != agents {
+		t.Errorf("%d connections, want one of each agent", got)
 	}
 }
