@@ -34,6 +34,7 @@ func TestOutage(t *testing.T) {
 	x := startCluster(t, testbed.KDCOptions{Kdcs: []string{dead}}, testbed.HadoopOptions{
 		HA: true, TwoNameNodes: true, DataTransfer: "privacy", Core: map[string]string{"hadoop.rpc.protection": "privacy"},
 		HDFS: map[string]string{"dfs.namenode.delegation.token.renew-interval": "120000"},
+		YARN: map[string]string{"yarn.resourcemanager.application-https.policy": "LENIENT"},
 	})
 	x.kdc.Admin("modprinc -maxlife \"30 seconds\" alice\n") // so that the ApplicationMaster needs the KDC again soon
 	x.folders(t)
@@ -68,6 +69,8 @@ sink: { file: { path: "hdfs:///user/alice/outage", format: json } }
 	}
 	o.logged("registering again", 1)
 	o.byTokens(tokens)
+	// By its proxy, which has to know the authority of the one that is gone.
+	o.says(0, []string{"agent-1"}, "status", o.app, "--yarn.client", "rest", "--kerberos.keytab", x.kdc.KeytabOf("alice"))
 	nn, standby := x.h.ActiveNameNode()
 	x.h.Failover(nn, standby)
 	o.says(0, nil, "status", o.app, "--kerberos.keytab", x.kdc.KeytabOf("alice"))
