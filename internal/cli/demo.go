@@ -73,7 +73,7 @@ func (s *session) demo(ctx context.Context, rate int, duration time.Duration) er
 	}
 	trace := s.traceSubmission(ctx, c, plan.Name, newTimings())
 	r, err := s.startApplication(c, plan, &jobText{"demo.yaml", demo.Job}, true, trace)
-	trace.end(appID(r), err)
+	defer trace.end(appID(r), err)()
 	if err != nil {
 		return err
 	}

@@ -130,11 +130,11 @@ func (s *session) runLocal(ctx context.Context, c *conf.Config, plan *jobgraph.G
 	trace := s.traceSubmission(ctx, c, plan.Name, times)
 	r, err := s.startApplication(c, plan, text, !f.detach, trace)
 	if err != nil {
-		trace.end("", err)
+		trace.end("", err)()
 		return err
 	}
 	times.mark("master started")
-	trace.end(r.app.id, nil)
+	defer trace.end(r.app.id, nil)()
 	r.progress = newProgress(s, plan.Name, r.app.id, f.quiet, times)
 	r.progress.timings = f.timings
 	if byHand(c) {

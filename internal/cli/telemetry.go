@@ -72,10 +72,11 @@ func (t *submitTrace) environ() []string {
 	return []string{"TRACEPARENT=" + telemetry.Traceparent(t.span.Context())}
 }
 
-// end ends the submitTrace, with a span for each phase that was marked, and sends them.
-func (t *submitTrace) end(app string, err error) {
+// end ends the submitTrace, with a span for each phase that was marked, and sends them while the command goes on: a collector that hangs is not waited for
+// until the command ends, which calls what end returns.
+func (t *submitTrace) end(app string, err error) (wait func()) {
 	if t.provider == nil {
-		return
+		return func() {}
 	}
 	from := t.times.start
 	for _, m := range t.times.marks {
@@ -87,7 +88,12 @@ func (t *submitTrace) end(app string, err error) {
 		t.span.Fail("the application could not be started")
 	}
 	t.span.End(time.Time{})
-	closeTelemetry(t.provider)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		closeTelemetry(t.provider)
+	}()
+	return func() { <-sent }
 }
 
 func appID(r *running) string {
@@ -142,8 +148,8 @@ func (f *figureFront) snapshot() *appmaster.Snapshot {
 	return nil
 }
 
-// lastTraces is how long a process that ends waits for the collector to take what is left.
-const lastTraces = 2 * time.Second
+// lastTraces is how long a process that ends waits for the collector to take what is left. Tests change it.
+var lastTraces = 2 * time.Second
 
 // closeTelemetry sends what is left. That some is lost is no reason to fail, and was logged.
 func closeTelemetry(p *telemetry.Provider) {

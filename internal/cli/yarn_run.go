@@ -51,10 +51,10 @@ func (s *session) runYARN(ctx context.Context, c *conf.Config, plan *jobgraph.Gr
 	interrupted, err := attended(ctx, s.env.Signals, p, &sub.doing, sub.submit)
 	p.clear()
 	if err != nil {
-		sub.trace.end("", err)
+		sub.trace.end("", err)()
 		return err
 	}
-	sub.trace.end(sub.id.String(), nil)
+	defer sub.trace.end(sub.id.String(), nil)()
 	r := &yarnRun{s: s, h: h, id: sub.id, flags: f, removeFolder: sub.remove}
 	r.progress = newProgress(s, plan.Name, sub.id.String(), f.quiet, times)
 	r.progress.timings = f.timings
