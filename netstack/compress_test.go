@@ -253,3 +253,42 @@ func FuzzExpand(f *testing.F) {
 		}
 	})
 }
+
+// TestSkipsWhatDoesNotShrink sends plain what compression would save less than an eighth of.
+func TestSkipsWhatDoesNotShrink(t *testing.T) {
+	const size = 4000
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for method, flag := range map[string]uint8{"lz4": wire.FlagLZ4, "zstd": wire.FlagZstd} {
+		for random, want := range map[int]uint8{size: 0, size * 15 / 16: 0, size / 2: flag, 0: flag} {
+			b := make([]byte, size)
+			for i := range random {
+				b[i] = byte(rnd.Uint32())
+			}
+			out, got := new(codec).compress(method, b)
+			if got != want || got != 0 && len(out) > size*7/8 {
+				t.Errorf("%s, %d of %d bytes random: got flag %d and %d bytes, want flag %d", method, random, size, got, len(out), want)
+			}
+		}
+	}
+}
+
+// TestShyness tries ever more rarely to compress what doesn't shrink, and always what does.
+func TestShyness(t *testing.T) {
+	var s shyness
+	tries := func(good bool, blocks int) (n int) {
+		for range blocks {
+			if s.try() {
+				n++
+				s.result(good)
+			}
+		}
+		return n
+	}
+	if first, later := tries(false, 10), tries(false, 10*shyLimit); first < 2 || first > 5 || later < 5 || later > 20 {
+		t.Errorf("tried %d of the first 10 blocks and %d of the next %d", first, later, 10*shyLimit)
+	}
+	tries(true, 2*shyLimit) // until it has seen that it is worthwhile again
+	if n := tries(true, 100); n != 100 {
+		t.Errorf("tried %d of 100 blocks that shrink", n)
+	}
+}

@@ -214,6 +214,32 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
+// TestKeepalivesAlone leaves a connection idle for long between agents of which one, as of an older version, has no questions about clocks, which
+// would keep it alive too: keepalives do, both ways.
+func TestKeepalivesAlone(t *testing.T) {
+	for _, old := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			n := testnet.New()
+			a, b := simulated(t, n, nil)
+			[]*Stack{a, b}[old].features = 0
+			p := mustPartition(t, a, "p", 1)
+			g, w := open(t, b, "p", a.Addr(), 0)
+			synctest.Wait()
+			time.Sleep(10 * time.Minute)
+			if _, _, err := g.Next(); err != nil || p.Err() != nil {
+				t.Fatalf("idle connection failed: %v, %v", err, p.Err())
+			}
+			p.Event(0, []byte("still here"), EventOptions{})
+			if it, err := next(g, w); err != nil || string(it.Event) != "still here" {
+				t.Errorf("got %q, %v", it.Event, err)
+			}
+			if d := n.Dials(); d != 1 {
+				t.Errorf("%d dials, want 1", d)
+			}
+		})
+	}
+}
+
 func TestIdleConnectionIsClosedAndDialedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := testnet.New()

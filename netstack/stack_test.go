@@ -43,7 +43,7 @@ func (w waker) wake() {
 }
 
 // next waits for an item, long enough for any test that doesn't wait on purpose.
-func next(g *Gate, w waker) (Item, error) { return nextWithin(g, w, 20*time.Second) }
+func next(g *Gate, w waker) (Item, error) { return nextWithin(g, w, 2*time.Minute) }
 
 func nextWithin(g *Gate, w waker, d time.Duration) (Item, error) {
 	timeout := time.After(d)
