@@ -25,6 +25,9 @@ func TestTLSResumption(t *testing.T) {
 			if c.resumed {
 				n++
 			}
+			if _, own := c.nc.(*sealedConn); !own {
+				t.Errorf("crypto/tls protects the records of a connection (resumed: %v)", c.resumed)
+			}
 		}
 		return n
 	}
