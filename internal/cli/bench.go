@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -55,18 +56,20 @@ that take turns, with a collector in a third process whose time does not count. 
 			o.MaxPerChannel, o.MaxPerSubpartition = x.MaxPerChannel, x.MaxPerSubpartition
 			o.Compression, o.Checksum = x.Compression, x.Checksum
 			o.Executable, o.Parallelism, o.TLS = s.env.Executable, c.Int("parallelism"), c.Bool("exchange.tls") || o.TLS
-			if traceRate > 0 {
-				res, err := bench.Traced(cmd.Context(), bench.TracedOptions{Exchange: o, Rate: traceRate})
+			return s.measured(cmd.Context(), func(ctx context.Context) error {
+				if traceRate > 0 {
+					res, err := bench.Traced(ctx, bench.TracedOptions{Exchange: o, Rate: traceRate})
+					if err != nil {
+						return failed(err)
+					}
+					return s.printTraced(res, asJSON)
+				}
+				res, err := bench.Exchange(ctx, o)
 				if err != nil {
 					return failed(err)
 				}
-				return s.printTraced(res, asJSON)
-			}
-			res, err := bench.Exchange(cmd.Context(), o)
-			if err != nil {
-				return failed(err)
-			}
-			return s.printExchange(res, asJSON)
+				return s.printExchange(res, asJSON)
+			})
 		},
 	}
 	cmd.Flags().IntVar(&o.RecordSize, "record-size", 8, "bytes of a record, from 8 to 16384; 8 is a uint64, more is a []byte")
@@ -76,6 +79,27 @@ that take turns, with a collector in a third process whose time does not count. 
 	cmd.Flags().Float64Var(&traceRate, "trace-rate", 0, "tell what following so many records a second costs")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// measured runs a benchmark until it is done or a signal ends it.
+func (s *session) measured(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-s.env.Signals:
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	err := run(ctx)
+	cancel(nil)
+	<-watched
+	if err != nil && context.Cause(ctx) == errInterrupted {
+		return &exitError{exitCancelled, errInterrupted, nil}
+	}
+	return err
 }
 
 func (s *session) printExchange(r bench.ExchangeResult, asJSON bool) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -38,10 +39,12 @@ into it by the sink that jobs use. One process, one reader or writer. Every kafk
 				return failed(err)
 			}
 			defer stop()
-			if err := bench.Kafka(cmd.Context(), o, func(r bench.KafkaResult) error { return s.printKafka(r, asJSON) }); err != nil {
-				return failed(err)
-			}
-			return nil
+			return s.measured(cmd.Context(), func(ctx context.Context) error {
+				if err := bench.Kafka(ctx, o, func(r bench.KafkaResult) error { return s.printKafka(r, asJSON) }); err != nil {
+					return failed(err)
+				}
+				return nil
+			})
 		},
 	}
 	f := cmd.Flags()

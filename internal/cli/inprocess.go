@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/jobgraph"
 )
 
-// errInterrupted is the cause of a job cancelled by Ctrl-C.
+// errInterrupted is the cause of a job or a measurement cancelled by Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
 // runInProcess runs the job in this very process. Its log goes to stderr, from warnings on unless log.level says otherwise.

@@ -419,6 +419,13 @@ func TestDemoFailsWithItsJob(t *testing.T) {
 	in.expect(5, "heddle: the ApplicationMaster died")
 }
 
+func TestBenchEndsByInterrupt(t *testing.T) {
+	w := newWorld(t)
+	in := w.start("bench", "exchange", "--duration", "1h")
+	in.signals <- os.Interrupt
+	in.expect(6, "interrupted")
+}
+
 func TestBenchExchange(t *testing.T) {
 	w := newWorld(t)
 	w.start("bench", "exchange", "-D", "exchange.segment-bytes=1028").expect(2, "exchange.segment-bytes is 1028")
