@@ -3,7 +3,7 @@
 import { h, show } from "./dom.js";
 import { clock, duration } from "./format.js";
 import { remember } from "./history.js";
-import { pill } from "./parts.js";
+import { more, pill } from "./parts.js";
 import { overview } from "./overview.js";
 import { vertex } from "./vertex.js";
 import { slots } from "./slots.js";
@@ -21,6 +21,7 @@ const PAGES = [
 ];
 // Pages of one thing, and the page that leads to them.
 const PARTS = { vertex: ["overview", vertex], agent: ["agents", agent] };
+const PATIENCE = 15000; // with an ApplicationMaster that takes a question and does not answer, in milliseconds
 const OVER = new Set(["finished", "failed", "canceled"]);
 const el = (id) => document.getElementById(id);
 
@@ -91,7 +92,7 @@ async function poll() {
   } catch (e) {
     state.failed++;
     if (state.failed > 2) state.session = null; // another ApplicationMaster may answer next
-    const why = e instanceof TypeError ? "" : ` ${e.message}`; // nobody there: each browser says that in its own words
+    const why = e instanceof TypeError || e instanceof DOMException ? "" : ` ${e.message}`; // nobody there: each browser says that in its own words
     notice(state.snapshot ? `No answer since ${clock(state.snapshot.time)}: this is what was last known.${why}` : `No answer from the ApplicationMaster.${why}`);
     wait = Math.min(10000, 1000 * state.failed);
   }
@@ -100,7 +101,7 @@ async function poll() {
 
 /** ask fetches JSON; its errors are fit to be shown. */
 export async function ask(path) {
-  const r = await fetch(path, { headers: { Accept: "application/json" }, cache: "no-store" });
+  const r = await fetch(path, { headers: { Accept: "application/json" }, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
   const body = await r.text();
   let data;
   try {
@@ -148,6 +149,10 @@ document.addEventListener("click", (e) => {
   if (b.dataset.do === "cancel") cancel();
   else if (b.dataset.do === "theme") theme();
   else if (b.dataset.do === "profile") profile(b, draw);
+  else if (b.dataset.do === "more") {
+    more(b.dataset.table);
+    draw();
+  }
   else if (b.dataset.sort) {
     const id = b.dataset.table, old = state.sort[id];
     state.sort[id] = { id: b.dataset.sort, down: old?.id === b.dataset.sort ? !old.down : true };

@@ -55,7 +55,14 @@ function lines(name, most = 27) {
     if ((out.at(-1) + p).trimEnd().length > most && out.at(-1)) out.push(p);
     else out[out.length - 1] += p;
   }
-  const cut = (t) => (t.length > most ? t.slice(0, most - 1) + "…" : t.trimEnd());
+  // Characters of East Asia take up two places, and none is cut in half.
+  const places = (t) => [...t].reduce((n, c) => n + (c >= "\u2e80" ? 2 : 1), 0);
+  const cut = (t) => {
+    if (places(t.trimEnd()) <= most) return t.trimEnd();
+    const all = [...t];
+    while (places(all.join("")) > most - 2) all.pop();
+    return all.join("") + "…";
+  };
   return out.length > 2 ? [cut(out[0]), cut(out.slice(1).join(""))] : out.map(cut);
 }
 

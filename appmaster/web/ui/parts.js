@@ -1,7 +1,7 @@
 // Small pieces that several pages use.
 
 import { h, s } from "./dom.js";
-import { percent } from "./format.js";
+import { count, percent } from "./format.js";
 
 /** spark draws the course of a series. */
 export function spark(values, label, opts = {}) {
@@ -30,7 +30,13 @@ export function bar(share, label, cls = "") {
 
 export const pill = (state) => h("span", { class: `pill ${state}` }, state);
 
-/** table makes a table; a column is {head, num, cell(row), sort(row)}. */
+const FIRST = 250;
+const shown = new Map(); // how many rows of a table the reader wants, where that is not the FIRST
+
+/** more has a table show twice as many rows. */
+export const more = (id) => shown.set(id, 2 * (shown.get(id) ?? FIRST));
+
+/** table makes a table; a column is {head, num, cell(row), sort(row)}. Of many rows, the first in the reader's order are drawn: thousands every second would take the browser's breath. */
 export function table(caption, columns, rows, opts = {}) {
   const order = opts.sort && columns.find((c) => c.id === opts.sort.id);
   if (order?.sort) {
@@ -39,17 +45,20 @@ export function table(caption, columns, rows, opts = {}) {
       return (x < y ? -1 : x > y ? 1 : 0) * (opts.sort.down ? -1 : 1);
     });
   }
+  const all = rows.length, limit = shown.get(opts.id) ?? FIRST;
+  if (opts.id && all > limit) rows = rows.slice(0, limit);
   const head = columns.map((c) => {
     const on = order === c;
     const label = c.sort ? h("button", { class: "sort", "data-sort": c.id, "data-table": opts.id }, c.head, on ? (opts.sort.down ? " ↓" : " ↑") : "") : c.head;
     return h("th", { scope: "col", class: c.num ? "n" : undefined, "aria-sort": on ? (opts.sort.down ? "descending" : "ascending") : undefined }, label);
   });
-  return h("div", { class: "scroll" }, h("table", {},
+  return [h("div", { class: "scroll" }, h("table", {},
     h("caption", { class: opts.title ? "title" : "sr" }, caption),
     h("thead", {}, h("tr", {}, head)),
     h("tbody", {}, rows.length ? rows.map((r) => h("tr", { "data-key": opts.key?.(r) },
       columns.map((c, i) => h(i === 0 ? "th" : "td", { class: c.num ? "n" : undefined, scope: i === 0 ? "row" : undefined }, c.cell(r)))))
-      : h("tr", {}, h("td", { colspan: columns.length, class: "dim" }, opts.empty ?? "none")))));
+      : h("tr", {}, h("td", { colspan: columns.length, class: "dim" }, opts.empty ?? "none"))))),
+  rows.length < all && h("p", { class: "dim" }, `${count(rows.length)} of ${count(all)}${order ? ", in this order" : ""} `, h("button", { "data-do": "more", "data-table": opts.id }, "Show more"))];
 }
 
 /** fact is a figure with its name. */

@@ -14,7 +14,7 @@ export function sources(v, state) {
   return v.sources.map((src) => {
     const splits = src.splits ?? [];
     const key = (p) => `p${src.vertex}.${p.id}`;
-    const most = Math.max(...splits.map(behind), 1);
+    const most = splits.reduce((n, p) => Math.max(n, behind(p)), 1);
     const total = splits.reduce((n, p) => n + Math.max(0, behind(p)), 0);
     return h("section", { class: "panel", "data-key": `${src.vertex}.${src.name}` },
       h("h2", {}, src.name),
