@@ -299,6 +299,30 @@ func TestLostConnectionReachesEveryChannel(t *testing.T) {
 	g.Close()
 }
 
+// TestLostAfterTheEnd cuts the connection when all has come and not all was taken: the consumer takes the rest; the producer, who does not know, is told.
+func TestLostAfterTheEnd(t *testing.T) {
+	n := testnet.New()
+	a, b := simulated(t, n, nil)
+	p := mustPartition(t, a, "p", 1)
+	g, w := open(t, b, "p", a.Addr(), 0)
+	done := make(chan error, 1)
+	go func() { done <- produce(t.Context(), p, 1, 4) }()
+	eventually(t, "all is at the consumer", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.channels[0].whole
+	})
+	n.Cut()
+	wantRemote(t, "producer", <-done, cluster.Lost)
+	eventually(t, "the consumer's end knows", func() bool { return b.Stats().Connections == 0 })
+	if err := consume(g, w, []int{0}, 4); err != nil {
+		t.Errorf("after the cut: %v", err)
+	}
+	g.Close()
+	p.Release()
+	eventually(t, "all is back", func() bool { return a.Stats().SegmentsUsed+b.Stats().SegmentsUsed == 0 })
+}
+
 func TestRefusedDialFailsAllAndIsForgotten(t *testing.T) {
 	n := testnet.New()
 	_, s := simulated(t, n, func(c *Config) { c.ConnectRetries = 1; c.ConnectBackoff = 50 * time.Millisecond })
