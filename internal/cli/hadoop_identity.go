@@ -24,6 +24,17 @@ func (s *session) lookup(name string) (string, bool) {
 	return text, text != ""
 }
 
+// loginHints say what helps who could not be logged in.
+func loginHints(err error) []string {
+	if k, ok := errors.AsType[*hconf.KeyError](err); ok {
+		if k.Key == "hadoop.security.auth_to_local" {
+			return []string{"klist shows whose ticket it is: log in as one of the cluster's realm, or have a rule made for that principal"}
+		}
+		return nil // it is no matter of logging in
+	}
+	return []string{"run kinit, or name a keytab by --kerberos.keytab and its principal by --kerberos.principal"}
+}
+
 // whoami opens our identity on a cluster.
 func (s *session) whoami(c *hconf.Conf, user string, opts *conf.Config) (*identity.Identity, error) {
 	cfg := identity.Config{Conf: c, Env: s.lookup, User: user}
@@ -36,7 +47,7 @@ func (s *session) whoami(c *hconf.Conf, user string, opts *conf.Config) (*identi
 	}
 	id, err := identity.Open(cfg)
 	if err != nil {
-		return nil, precondition(err, "run kinit, or name a keytab by --kerberos.keytab and its principal by --kerberos.principal")
+		return nil, precondition(err, loginHints(err)...)
 	}
 	return id, nil
 }

@@ -139,12 +139,15 @@ func hostsOf(addrs []string) []string {
 
 func (h *hadoop) close() { h.rm.Close() }
 
-// kerberosError gives an error of a KDC its exit code, which says what to do itself; nil for other errors.
+// kerberosError gives an error of a KDC, or of our ticket, its exit code; it says what to do itself. Nil for other errors.
 func kerberosError(err error) error {
 	if _, ok := errors.AsType[*krb.UnreachableError](err); ok {
 		return unreachable(err)
 	}
 	if _, ok := errors.AsType[*krb.KDCError](err); ok {
+		return precondition(err)
+	}
+	if _, ok := errors.AsType[*krb.ExpiredError](err); ok {
 		return precondition(err)
 	}
 	return nil

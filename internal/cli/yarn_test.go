@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/conf"
 	"github.com/heddle-stream/heddle/internal/hadoop/hconf"
+	"github.com/heddle-stream/heddle/internal/hadoop/krb"
 	"github.com/heddle-stream/heddle/yarnclient"
 )
 
@@ -285,6 +286,8 @@ func TestHDFSErrors(t *testing.T) {
 		{fmt.Errorf("cannot make x: %w", fs.ErrPermission), exitPrecondition}, {errors.New("Name node is in safe mode"), exitPrecondition},
 		{errors.New("NSQuotaExceededException: Quota"), exitPrecondition}, {errors.New("cannot connect to HDFS at [x]: refused"), exitUnreachable},
 		{errors.New("it is something else"), exitPrecondition},
+		{fmt.Errorf("cannot connect to HDFS: %w", &krb.ExpiredError{Cache: "/c", Client: "a@R"}), exitPrecondition},
+		{fmt.Errorf("cannot connect to HDFS: %w", &krb.KDCError{}), exitPrecondition},
 	} {
 		if e, ok := errors.AsType[*exitError](hdfsError(x.err)); !ok || e.code != x.code {
 			t.Errorf("%v: %v, want %d", x.err, e, x.code)

@@ -226,6 +226,9 @@ func (e *KeyError) Error() string {
 	if len(v) > 80 {
 		v = v[:80] + "…"
 	}
+	if key := strings.ToLower(e.Key); strings.Contains(key, "password") || strings.Contains(key, "secret") || strings.HasSuffix(key, "keypass") {
+		v = "********"
+	}
 	return fmt.Sprintf("cannot use %s = %q of %s: %v", e.Key, v, e.File, e.Err)
 }
 

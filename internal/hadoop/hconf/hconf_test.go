@@ -329,3 +329,13 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestKeyErrorHides: an error shows the value that it is about, but no password.
+func TestKeyErrorHides(t *testing.T) {
+	for key, shown := range map[string]bool{"fs.defaultFS": true, "ssl.client.keystore.keypassword": false, "fs.s3a.Secret.key": false} {
+		err := &KeyError{Key: key, File: "x.xml", Value: "hunter2", Err: errors.New("it is odd")}
+		if got := strings.Contains(err.Error(), "hunter2"); got != shown {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -121,6 +121,40 @@ func (f *FS) Close() error {
 	return f.rpc.Close()
 }
 
+// lastError keeps what the last dial failed with: the library passes on its text alone.
+type lastError struct {
+	mu  sync.Mutex // guards err
+	err error
+}
+
+type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func (l *lastError) of(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.err = err
+		return c, err
+	}
+}
+
+// behind is err with the last dial's error behind it.
+func (l *lastError) behind(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil || errors.Is(err, l.err) {
+		return err
+	}
+	return &dialError{err, l.err}
+}
+
+// dialError reads as the library's error does, and is what we failed with too.
+type dialError struct{ text, cause error }
+
+func (e *dialError) Error() string   { return e.text.Error() }
+func (e *dialError) Unwrap() []error { return []error{e.text, e.cause} }
+
 // connection returns the client in use, made if there is none.
 func (f *FS) connection() (*hdfs.Client, error) {
 	f.mu.Lock()
@@ -129,9 +163,10 @@ func (f *FS) connection() (*hdfs.Client, error) {
 	if c != nil {
 		return c, nil
 	}
-	c, err := hdfs.NewClient(hdfs.ClientOptions{Addresses: f.cfg.NameNodes, User: f.cfg.User, UseDatanodeHostname: f.cfg.DatanodeHostname, NamenodeDialFunc: f.dialNameNode, DatanodeDialFunc: f.dialDataNode})
+	var last lastError
+	c, err := hdfs.NewClient(hdfs.ClientOptions{Addresses: f.cfg.NameNodes, User: f.cfg.User, UseDatanodeHostname: f.cfg.DatanodeHostname, NamenodeDialFunc: last.of(f.dialNameNode), DatanodeDialFunc: f.dialDataNode})
 	if err != nil {
-		return nil, fmt.Errorf("cannot connect to HDFS (%s): %w", f.where(), err)
+		return nil, fmt.Errorf("cannot connect to HDFS (%s): %w", f.where(), last.behind(err))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

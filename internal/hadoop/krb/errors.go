@@ -2,6 +2,7 @@ package krb
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
@@ -66,6 +67,20 @@ func errorCode(b []byte) int32 {
 	return -1
 }
 
+// ExpiredError is of a ticket of ours that has ended and that nobody can renew but who it is of.
+type ExpiredError struct {
+	Cache, Client string
+	End           time.Time // zero: not known
+}
+
+func (e *ExpiredError) Error() string {
+	when := ""
+	if !e.End.IsZero() {
+		when = " at " + e.End.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("cannot use the ticket cache %s: the ticket of %s expired%s; run kinit", e.Cache, e.Client, when)
+}
+
 // refusal makes an error of a KDC's message. who is the client's principal, what the service asked for.
 func refusal(e *messages.KRBError, from, who, what string, now time.Time) *KDCError {
 	k := &KDCError{From: from, Code: e.ErrorCode, Text: e.EText}
@@ -77,6 +92,9 @@ func refusal(e *messages.KRBError, from, who, what string, now time.Time) *KDCEr
 		k.Hint = "there is no principal " + who + " there"
 	case codeServerUnknown:
 		k.Hint = "there is no service " + what + " there: the principal in Hadoop's configuration, its _HOST or the server's name in DNS is wrong"
+		if strings.HasPrefix(what, "krbtgt/") {
+			k.Hint = "it has no key for " + what + ", which makes the one realm trust the other: log in to the cluster's own realm, or see to [capaths] of krb5.conf"
+		}
 	case codeEtype:
 		k.Hint = "it has no key of an encryption type that both can use for " + what
 	case codeRevoked:

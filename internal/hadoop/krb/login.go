@@ -275,11 +275,11 @@ func (l *Login) newTGT(ctx context.Context, old *Ticket) (*Ticket, error) {
 			err = fmt.Errorf("cannot log in to Kerberos as %s by the keytab %s: %w", l.client, l.cfg.Keytab, err)
 		}
 	case old == nil || !alive(old, now):
-		when := ""
+		e := &ExpiredError{Cache: l.file, Client: l.client.String()}
 		if old != nil {
-			when = " at " + old.End.Format(time.RFC3339)
+			e.End = old.End
 		}
-		return nil, fmt.Errorf("cannot use the ticket cache %s: the ticket of %s expired%s; run kinit", l.file, l.client, when)
+		return nil, e
 	case old.RenewTill.After(now.Add(time.Minute)):
 		t, err = l.x.ticket(ctx, old, tgtOf(l.client.Realm, l.client.Realm), l.conf.Enctypes, flags.Renew, flags.Renewable)
 	default:
