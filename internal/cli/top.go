@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/conf"
@@ -171,15 +172,65 @@ func topLines(out *terminal, snap *appmaster.Snapshot) []string {
 	for _, v := range snap.Vertices {
 		rows = append(rows, []string{v.Name, tasks(v.Tasks), number(int64(v.InRate)) + "/s", number(int64(v.OutRate)) + "/s", loadBar(v.Busy, v.Blocked), share(v.Busy), share(v.Blocked), behind(snap.Time, v.Watermark)})
 	}
-	lines = append(append(lines, ""), out.tableLines([]string{"VERTEX", "TASKS", "IN", "OUT", "LOAD", "BUSY", "BLOCKED", "BEHIND"}, rows)...)
+	lines = append(append(lines, ""), out.tableLines(out.narrow([]string{"VERTEX", "TASKS", "IN", "OUT", "LOAD", "BUSY", "BLOCKED", "BEHIND"}, rows, 4, 1))...)
 	if rows := splitRows(snap); len(rows) > 0 {
-		lines = append(append(lines, ""), out.tableLines([]string{"SPLIT", "READER", "POSITION", "TO READ"}, rows)...)
+		lines = append(append(lines, ""), out.tableLines(out.narrow([]string{"SPLIT", "READER", "POSITION", "TO READ"}, rows))...)
 	}
 	rows = nil
 	for _, a := range snap.Agents {
 		rows = append(rows, []string{a.ID, dash(a.Host), a.State, slotsUsed(a), fmt.Sprintf("%d MiB", a.RSS>>20), fmt.Sprintf("%d/%d", a.SegmentsUse, a.Segments)})
 	}
-	return append(append(lines, ""), out.tableLines([]string{"AGENT", "HOST", "STATE", "SLOTS", "MEMORY", "SEGMENTS"}, rows)...)
+	return append(append(lines, ""), out.tableLines(out.narrow([]string{"AGENT", "HOST", "STATE", "SLOTS", "MEMORY", "SEGMENTS"}, rows, 1, 5))...)
+}
+
+// leastName is how much of the names in the first column of a table stays, however narrow the terminal is.
+const leastName = 16
+
+// narrow makes a table fit a terminal: names are cut, and then the columns spare are left out, in their order. A figure is whole or not there: half of one is another.
+func (t *terminal) narrow(head []string, rows [][]string, spare ...int) ([]string, [][]string) {
+	if !t.tty {
+		return head, rows
+	}
+	all := append([][]string{head}, rows...)
+	for i, row := range all {
+		all[i] = clean(row)
+	}
+	over := func() int {
+		sum := 1 - 2
+		for i := range all[0] {
+			most := 0
+			for _, row := range all {
+				most = max(most, utf8.RuneCountInString(row[i]))
+			}
+			sum += most + 2
+		}
+		return sum - t.width
+	}
+	names := func(most int) {
+		for _, row := range all {
+			if name := []rune(row[0]); len(name) > most {
+				row[0] = string(name[:most-1]) + "…"
+			}
+		}
+	}
+	longest := 0
+	for _, row := range all {
+		longest = max(longest, utf8.RuneCountInString(row[0]))
+	}
+	if n := over(); n > 0 {
+		names(max(leastName, longest-n))
+	}
+	for k := 0; k < len(spare) && over() > 0; k++ {
+		for i := range all {
+			all[i] = slices.Delete(all[i], spare[k], spare[k]+1)
+		}
+		for j := k + 1; j < len(spare); j++ {
+			if spare[j] > spare[k] {
+				spare[j]--
+			}
+		}
+	}
+	return all[0], all[1:]
 }
 
 // loadBar draws the shares of time: busy, blocked, idle.

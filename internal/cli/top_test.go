@@ -35,6 +35,29 @@ func TestTopLines(t *testing.T) {
 	}
 }
 
+// TestTopNarrow: in a narrow terminal names are cut and columns left out, and no figure is cut in half.
+func TestTopNarrow(t *testing.T) {
+	snap := topSnapshot("running")
+	snap.Vertices[0].Name = strings.Repeat("名前 → ", 100) + "end"
+	snap.Agents[0].Host = strings.Repeat("host.", 50)
+	for width, want := range map[int][]string{60: {"1,234/s", "50%", "25%", "2s", "alive", "64 MiB"}, 80: {"1,234/s", "2 running", "2s"}, 120: {"1,234/s", "██████▒▒▒···", "2s"}} {
+		lines := topLines(&terminal{width: width, tty: true}, snap)
+		for _, line := range lines {
+			if n := columns(line); n >= width {
+				t.Errorf("in %d columns a line takes %d: %s", width, n, line)
+			}
+		}
+		for _, w := range want {
+			if !strings.Contains(strings.Join(lines, "\n"), w) {
+				t.Errorf("no %q in %d columns:\n%s", w, width, strings.Join(lines, "\n"))
+			}
+		}
+	}
+	if text := strings.Join(topLines(&terminal{width: 60}, snap), "\n"); !strings.Contains(text, snap.Vertices[0].Name) {
+		t.Error("names are cut in a pipe too")
+	}
+}
+
 // TestTop: it ends with the application, and gives one up that does not answer any more.
 func TestTop(t *testing.T) {
 	var out bytes.Buffer

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -163,6 +164,13 @@ func TestExporter(t *testing.T) {
 	}
 	if out, err := testbed.Promtool(b, "", "check", "rules", rules); err != nil {
 		t.Errorf("promtool does not like the alerts: %v\n%s", err, out)
+	}
+	cases, err := os.ReadFile(filepath.Join("testdata", "alerts-test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := testbed.Promtool(b, "", "test", "rules", b.File("alerts-test.yaml", fmt.Sprintf("rule_files: [%q]\n%s", rules, cases))); err != nil {
+		t.Errorf("the alerts do not tell what they should: %v\n%s", err, out)
 	}
 }
 
