@@ -122,3 +122,33 @@ func checkCall(t *testing.T, path string, words []string, options *conf.Registry
 func hasFlag(cmd *cobra.Command, name string) bool {
 	return name == "help" || name == "version" || cmd.Flags().Lookup(name) != nil || cmd.InheritedFlags().Lookup(name) != nil || strings.HasPrefix(name, "env.")
 }
+
+// TestSecurityNamesTests: the tests that docs/security.md names for attacks are there.
+func TestSecurityNamesTests(t *testing.T) {
+	have := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range tested.FindAllStringSubmatch(string(b), -1) {
+			have[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z]+)[/`]").FindAllStringSubmatch(guides(t)["../../docs/security.md"], -1)
+	if len(named) < 50 {
+		t.Errorf("it names %d tests", len(named))
+	}
+	for _, m := range named {
+		if !have[m[1]] {
+			t.Errorf("it names %s, which no test is called", m[1])
+		}
+	}
+}
+
+// tested is a test's or a fuzz target's head.
+var tested = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
