@@ -351,6 +351,7 @@ func TestDetach(t *testing.T) {
 		t.Errorf("cancel printed %q", got)
 	}
 	w.start("cancel", id).expect(3, "has ended already: canceled")
+	w.start("top", id).expect(3, "has ended already: canceled", "history "+id)
 }
 
 func TestTimeout(t *testing.T) {

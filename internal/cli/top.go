@@ -44,6 +44,9 @@ In a pipe, or with --once, the state is printed once.`,
 			if err != nil {
 				return err
 			}
+			if !app.alive() {
+				return precondition(fmt.Errorf("%s has ended already: %s", app.id, stateOf(cmd.Context(), app, false).State), s.env.Program+" history "+app.id)
+			}
 			client, err := openClient(app)
 			if err != nil {
 				return err
