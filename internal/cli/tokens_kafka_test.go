@@ -122,6 +122,33 @@ func TestKafkaKeytabKept(t *testing.T) {
 	}
 }
 
+// TestKafkaTokensCaughtUp: a second attempt, which begins with the tokens of the submission, replaces those that have ended before it uses them.
+func TestKafkaTokensCaughtUp(t *testing.T) {
+	now := time.Now()
+	for name, x := range map[string]struct {
+		until time.Time
+		err   error
+		made  int
+		held  byte
+	}{
+		"good":       {now.Add(time.Hour), nil, 0, 'z'},
+		"ends soon":  {now.Add(time.Minute), nil, 1, 'a'},
+		"over":       {now.Add(-time.Hour), nil, 1, 'a'},
+		"not to get": {now.Add(-time.Hour), errors.New("no broker"), 0, 'z'},
+	} {
+		m, came := &mint{err: x.err}, minted(25)
+		came.life.Issued, came.life.Until = now.Add(-2*time.Hour), x.until
+		k := newKeeper(t, &slot{})
+		k.more, k.came, k.have.Tokens, k.notes = m, []token.Named{came.named()}, append(k.have.Tokens, came.named()), []creds.Note{came.note(creds.Submitted)}
+		k.catchUp(t.Context(), now)
+		if got := k.present().Of(token.KindKafka); m.made != x.made || len(got) != 1 || got[0].Identifier[0] != x.held || len(k.out) != 0 {
+			t.Errorf("%s: %d are got, it has %v", name, m.made, got)
+		}
+	}
+	(*tokenKeeper)(nil).catchUp(t.Context(), now)
+	newKeeper(t, &slot{}).catchUp(t.Context(), now)
+}
+
 // TestKafkaTokensLooked: what doctor and plan --grants look at is what a submission would do.
 func TestKafkaTokensLooked(t *testing.T) {
 	gssapi := []string{"target=yarn", "kafka.brokers=b:1", "kafka.sasl.mechanism=GSSAPI", "kafka.sasl.kerberos.conf=/nowhere"}

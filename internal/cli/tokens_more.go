@@ -20,6 +20,25 @@ func (k *tokenKeeper) replaces(kind string) bool {
 	return k.canFetch()
 }
 
+// catchUp replaces tokens of the other source that have ended, or soon do, before anybody uses them: a second attempt begins with those of the submission. It comes
+// before run.
+func (k *tokenKeeper) catchUp(ctx context.Context, now time.Time) {
+	if k == nil || k.more == nil || !slices.ContainsFunc(k.needed(), func(h creds.Held) bool {
+		return h.Kind == k.more.kind() && !h.Until.IsZero() && h.Until.Sub(now) < h.Until.Sub(h.Issued)/4
+	}) {
+		return
+	}
+	fresh, notes, err := k.more.fetch(ctx)
+	k.own(fresh.Tokens)
+	if len(fresh.Tokens) > 0 {
+		k.adopt(fresh, slices.Concat(k.notesWithout(fresh), notes))
+		k.log.Info("replaced delegation tokens that had ended, or were about to", "kind", k.more.kind(), "tokens", len(fresh.Tokens))
+	}
+	if err != nil {
+		k.log.Error("cannot replace delegation tokens that have ended, or are about to", "kind", k.more.kind(), "err", err)
+	}
+}
+
 // refreshMore gets fresh tokens of the other source, hands them on, and returns when to do that again. A source that gives none keeps nobody from Hadoop's.
 func (k *tokenKeeper) refreshMore(ctx context.Context) time.Duration {
 	begun := time.Now()

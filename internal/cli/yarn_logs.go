@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/heddle-stream/heddle/conf"
+	"github.com/heddle-stream/heddle/internal/hadoop/collected"
 	"github.com/heddle-stream/heddle/yarnclient"
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
@@ -35,21 +36,24 @@ func (s *session) logsYARN(ctx context.Context, id yarnid.Application, lines int
 		r := &logReader{session: s, h: h, id: id, logs: map[string]*yarnLog{}, lines: lines}
 		for {
 			a, err := h.app(ctx, id)
+			if yarnclient.IsUnknown(err) && r.collectedOf(ctx, h.user) { // ours, which YARN has forgotten
+				return r.end()
+			}
 			if err != nil {
 				return yarnError(err)
 			}
 			if r.app = a; a.Ended() && len(r.logs) == 0 { // of one that was followed to its end, the rest is with NodeManagers
-				c := &collectedLogs{app: id, user: a.User, names: map[string]string{}, seen: map[string]bool{}}
-				r.failed(c.print(ctx, s, h, lines))
-				r.collected, r.printed = c.seen, len(c.seen) > 0
+				r.collectedOf(ctx, a.User)
 			}
 			if h.rm.Web() == nil && (!a.Ended() || !r.printed) {
 				return usage(errors.Join(errors.New("logs of containers are to be had from web services only: yarn.client is rpc"), r.why()))
 			}
 			if h.rm.Web() != nil {
-				if err := r.running(ctx); err != nil {
+				err := r.running(ctx)
+				if err != nil && !r.printed {
 					return yarnError(err)
 				}
+				r.failed(err)
 			}
 			if !follow || a.Ended() {
 				return r.end()
@@ -77,6 +81,14 @@ type logReader struct {
 	collected map[string]bool     // containers whose logs were read in HDFS
 	printed   bool
 	failures  []error // why something could not be read, each reason once
+}
+
+// collectedOf prints the logs that were collected of a user's application, and reports whether there are any.
+func (r *logReader) collectedOf(ctx context.Context, user string) bool {
+	c := &collectedLogs{app: r.id, user: user, names: map[string]string{}, seen: map[string]bool{}}
+	r.failed(c.print(ctx, r.session, r.h, r.lines))
+	r.collected, r.printed = c.seen, len(c.seen) > 0
+	return r.printed
 }
 
 // running prints what is new of the logs that NodeManagers have.
@@ -115,9 +127,12 @@ func nodeError(node string, err error) error {
 	switch {
 	case yarnclient.IsUnknown(err):
 		return nil
-	case ok && ae.Status == http.StatusInternalServerError:
-		return fmt.Errorf("the NodeManager %s fails when it is to show a log: on a cluster that demands Kerberos, that is how one without Hadoop's native library does "+
-			"(hadoop checknative -a tells on its host; without libhadoop.so it shows and collects no logs at all): %w", node, err)
+	case ok && ae.Status == http.StatusInternalServerError: // the same for each of its logs
+		err = fmt.Errorf("the NodeManager %s fails when it is to show a log (500): on a cluster that demands Kerberos, that is how one without Hadoop's native library does. "+
+			"hadoop checknative -a tells on its host; without libhadoop.so it shows and collects no logs at all", node)
+		if ae.Message != "" {
+			err = fmt.Errorf("%w. It says: %s", err, ae.Message)
+		}
 	}
 	return err
 }
@@ -132,7 +147,11 @@ func (r *logReader) end() error {
 		return nil
 	}
 	if why != nil {
-		return precondition(fmt.Errorf("there is no log of %s to be had: %w", r.id, why))
+		err := fmt.Errorf("there is no log of %s to be had: %w", r.id, why)
+		if errors.Is(why, collected.ErrFormat) {
+			return precondition(err, "yarn logs -applicationId "+r.id.String()+" knows other formats")
+		}
+		return precondition(err)
 	}
 	if !r.app.Ended() {
 		return precondition(fmt.Errorf("no NodeManager has a log of %s yet", r.id), "its containers may not have been started: heddle status "+r.id.String())

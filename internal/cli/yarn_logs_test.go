@@ -3,11 +3,13 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/heddle-stream/heddle/internal/hadoop/collected"
 	"github.com/heddle-stream/heddle/yarnclient"
 	"github.com/heddle-stream/heddle/yarnclient/yarnid"
 )
@@ -62,6 +64,7 @@ func TestNoLogs(t *testing.T) {
 		"never collected":     {yarnclient.StateFinished, nil, "false", "does not collect logs"},
 		"not yet":             {yarnclient.StateRunning, nil, "true", "yet"},
 		"no library":          {yarnclient.StateRunning, []error{nodeError("n:1", library)}, "true", "native library"},
+		"another format":      {yarnclient.StateFinished, []error{fmt.Errorf("cannot read: %w", collected.ErrFormat)}, "true", "yarn logs -applicationId"},
 		"of another":          {yarnclient.StateFinished, []error{errors.New("nobody but alice")}, "true", "nobody but alice"},
 	} {
 		t.Run(name, func(t *testing.T) {

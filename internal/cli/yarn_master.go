@@ -203,6 +203,9 @@ func (m *yarnMaster) clean() {
 	}
 }
 
+// logBar begins the lines of a log in what YARN is told of an application's end.
+const logBar = "  | "
+
 // finalStatus is how the application ended, for YARN.
 func finalStatus(result appmaster.Result, err error) (pb.FinalApplicationStatusProto, string) {
 	f := figuresOf(&appmaster.Snapshot{Vertices: result.Vertices})
@@ -227,7 +230,7 @@ func finalStatus(result appmaster.Result, err error) (pb.FinalApplicationStatusP
 		}
 		text += printable(c.Message)
 		for _, line := range c.LastLogs {
-			text += "\n  | " + printable(line)
+			text += "\n" + logBar + printable(line)
 		}
 	}
 	return pb.FinalApplicationStatusProto_APP_FAILED, text
@@ -246,6 +249,7 @@ func (m *yarnMaster) master(ctx context.Context, over func(error)) (none appmast
 	m.callers = &tickets{attempt: m.k.id.Attempt, short: m.h.shortName}
 	if m.https, err = m.openHTTPS(); err == nil {
 		m.tokens, err = m.newTokenKeeper()
+		m.tokens.catchUp(ctx, time.Now())
 	}
 	at := m.scheme() + "://" + address(pages) + "/"
 	if err == nil {
@@ -387,6 +391,7 @@ func (m *yarnMaster) lastLogs(ctx context.Context, g book.Grant) []string {
 		}
 	}
 	if m.h.id.Secure() && m.h.id.Login() == nil {
+		m.app.log.Info("an agent's last log lines are not told: its NodeManager shows them to nobody without a ticket, and there is no keytab here; heddle logs shows them", "container", g.Container)
 		return nil
 	}
 	text, err := m.h.rm.Web().ContainerLog(ctx, g.HTTP, g.Container, "stderr", bytes)

@@ -108,7 +108,7 @@ func TestSubmitError(t *testing.T) {
 
 // TestMasterNotExecutable: why an ApplicationMaster never began is told with what helps, not in YARN's words alone.
 func TestMasterNotExecutable(t *testing.T) {
-	err := (&yarnRun{}).yarnFailed(&yarnclient.App{Diagnostics: "Application x failed 1 times due to AM Container for appattempt_1 exited with  exitCode: 126\nFailing this attempt."})
+	err := (&yarnRun{s: &session{env: Env{Program: "heddle"}}}).yarnFailed(&yarnclient.App{Diagnostics: "Application x failed 1 times due to AM Container for appattempt_1 exited with  exitCode: 126\nFailing this attempt."})
 	e, ok := errors.AsType[*exitError](err)
 	if !ok || e.code != exitFailed || len(e.hints) == 0 || !strings.Contains(e.hints[0], "yarn.binary") {
 		t.Errorf("%v", err)

@@ -464,9 +464,11 @@ func (r *yarnRun) jobFailed(result *appmaster.Result, a *yarnclient.App) error {
 		err = fmt.Errorf("the job %s failed, and its ApplicationMaster did not say why", result.Job)
 	}
 	var hints []string
-	if rest != "" {
+	if strings.HasPrefix(rest, logBar) { // an agent's, as far as the ApplicationMaster could have them
 		hints = append(hints, "last lines of its log:")
-		for line := range strings.SplitSeq(rest, "\n") {
+	}
+	for line := range strings.SplitSeq(rest, "\n") {
+		if line != "" {
 			hints = append(hints, printable(line))
 		}
 	}
@@ -506,5 +508,5 @@ func (r *yarnRun) yarnFailed(a *yarnclient.App) error {
 }
 
 func (r *yarnRun) whereLogs() []string {
-	return []string{"all logs: yarn logs -applicationId " + r.id.String()}
+	return []string{"all logs: " + r.s.env.Program + " logs " + r.id.String() + " -n 0"}
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/IBM/sarama"
@@ -31,5 +32,26 @@ func TestAskOfTokens(t *testing.T) {
 				t.Errorf("it has %v, and was shown %v", b.tokens, b.shown)
 			}
 		})
+	}
+}
+
+// TestTokenOver: a broker that has not forgotten a token that has ended lets us in by it, and hangs up at the next request. That is told as what it is.
+func TestTokenOver(t *testing.T) {
+	b, cfg := newIssuer(t, tokenBy256)
+	made, _, err := CreateToken(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.mu.Lock()
+	b.over = true
+	b.mu.Unlock()
+	o, err := newOpener(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.token = func() (Token, bool) { return made, true }
+	_, err = o.open(t.Context(), cfg.Brokers[0])
+	if _, ok := errors.AsType[*TokenError](err); !ok || !strings.Contains(err.Error(), "the delegation token has ended") {
+		t.Errorf("%v", err)
 	}
 }

@@ -52,6 +52,9 @@ func (o *opener) byToken(ctx context.Context, conn net.Conn, addr string, t Toke
 	if errors.Is(err, sarama.ErrSASLAuthenticationFailed) {
 		err = &TokenError{fmt.Errorf("the broker refuses the delegation token, which may have ended: heddle tokens shows until when it was good, and heddle tokens push hands in a fresh one: %w", err)}
 	}
+	if err == nil && d.life == 0 { // brokers forget tokens some time after their end only, and till then let them in and hang up
+		err = &TokenError{fmt.Errorf("the delegation token has ended: heddle tokens shows until when it was good, and heddle tokens push hands in a fresh one: %w", sarama.ErrSASLAuthenticationFailed)}
+	}
 	if err != nil {
 		return 0, err
 	}

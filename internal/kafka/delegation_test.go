@@ -33,6 +33,7 @@ type issuer struct {
 	realm    *krbtest.Realm
 	takes    []string // mechanisms
 	disabled bool     // it has no tokens
+	over     bool     // and those that it has have ended
 	deaf     int      // times that it does not know a token yet
 
 	mu     sync.Mutex
@@ -107,6 +108,9 @@ func (b *issuer) serve(c net.Conn) error {
 			resp := resp.(*kmsg.SASLAuthenticateResponse)
 			if resp.SASLAuthBytes, refusal, err = say(req.SASLAuthBytes); refusal != "" {
 				resp.ErrorCode, resp.ErrorMessage = 58, &refusal
+			}
+			if !byTicket && !b.over {
+				resp.SessionLifetimeMillis = 600_000
 			}
 		case *kmsg.CreateDelegationTokenRequest:
 			resp := resp.(*kmsg.CreateDelegationTokenResponse)
