@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -22,6 +23,7 @@ import (
 	"github.com/heddle-stream/heddle/internal/ctl"
 	"github.com/heddle-stream/heddle/internal/ctl/ctlpb"
 	"github.com/heddle-stream/heddle/internal/ctl/pki"
+	"github.com/heddle-stream/heddle/internal/hadoop/hdfs"
 	"github.com/heddle-stream/heddle/internal/hadoop/hrpc/token"
 	"github.com/heddle-stream/heddle/itest/testbed"
 	"github.com/heddle-stream/heddle/yarnclient"
@@ -429,6 +431,7 @@ func (v *target) secrets(t *testing.T) {
 				look(fmt.Sprintf("%s of process %d", f, pid), data)
 			}
 		}
+		v.noCore(t, pid)
 	}
 	look("the logs", []byte(v.logs()))
 	root := filepath.Dir(v.h.ConfDir)
@@ -456,11 +459,97 @@ func (v *target) secrets(t *testing.T) {
 		_, body := answer(t, transport, req, nil)
 		look("YARN's answer", []byte(body))
 	}
+	v.staged(t, look)
 	tokens, _ := filepath.Glob(filepath.Join(root, "nm*", "local", "usercache", "*", "appcache", v.app, "container_*", "container_tokens"))
 	for _, f := range tokens {
 		if !hidden(f, root) {
 			t.Errorf("others can read %s", f)
 		}
+	}
+}
+
+// staged: what is in HDFS of the application is closed to others, and holds no secret.
+func (v *target) staged(t *testing.T, look func(where string, data []byte)) {
+	t.Helper()
+	how, err := v.identity(t, "alice").HDFS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	how.NameNodes = []string{v.h.NameNode}
+	files, err := hdfs.Open(how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	seen := 0
+	var walk func(dir string)
+	walk = func(dir string) {
+		list, err := files.List(dir)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, f := range list {
+			if seen++; f.Mode.Perm()&0o077 != 0 {
+				t.Errorf("others can open %s, whose mode is %v", f.Path, f.Mode)
+			}
+			if f.Dir {
+				walk(f.Path)
+			} else if f.Size < 1<<20 { // not the program
+				data, err := files.ReadFile(f.Path, 1<<20)
+				if err != nil {
+					t.Errorf("%s: %v", f.Path, err)
+					continue
+				}
+				look(f.Path, unpacked(t, f.Path, data))
+			}
+		}
+	}
+	walk("/user/alice/.heddle")
+	if seen < 5 {
+		t.Errorf("there are %d files and folders", seen)
+	}
+}
+
+// unpacked is the text of all entries of a zip, and other data as it is.
+func unpacked(t *testing.T, name string, data []byte) []byte {
+	t.Helper()
+	if !strings.HasSuffix(name, ".zip") {
+		return data
+	}
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	var out []byte
+	for _, e := range z.File {
+		r, err := e.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Close()
+		out = append(out, text...)
+	}
+	return out
+}
+
+// noCore: a process of ours leaves no core file. (Shells of YARN's that wait for it may.)
+func (v *target) noCore(t *testing.T, pid int) {
+	t.Helper()
+	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !bytes.HasPrefix(args, []byte("./heddle\x00")) {
+		return
+	}
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return // it has ended
+	}
+	_, line, _ := strings.Cut(string(limits), "Max core file size")
+	if size := strings.Fields(line); len(size) == 0 || size[0] != "0" {
+		t.Errorf("process %d may leave a core file of %.20q", pid, line)
 	}
 }
 
