@@ -87,8 +87,8 @@ itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50
 itest-jaeger: ## traces and metrics of a job on two agents in a real Jaeger, judged by promtool too
 	ITEST=jaeger $(GO) test -count=1 -timeout 25m -v ./itest/jaeger
 
-itest-kerberos-long: ## a job that outlives its delegation tokens, on a cluster that encrypts everything; masters that fail over, a KDC that is away; encryption zones, erasure coding, quotas
-	ITEST=kerberos-long $(GO) test -count=1 -timeout 40m -v ./itest/kerberos
+itest-kerberos-long: ## jobs that outlive their delegation tokens, Kafka's too, and certificates, on a cluster that encrypts everything; logs collected; masters that fail over, a KDC that is away; encryption zones, erasure coding, quotas
+	ITEST=kerberos-long $(GO) test -count=1 -timeout 60m -v ./itest/kerberos
 
 itest-net: ## the exchange between two network namespaces on a bad link (root)
 	ITEST=net $(GO) test -count=1 -timeout 10m -v ./itest/net

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -176,39 +175,15 @@ sink: { file: { path: "hdfs:///user/alice/attempt", format: json, overwrite: tru
 	}
 	submitted := time.Now()
 	app := strings.TrimSpace(out[strings.LastIndex(out, "application_"):])
-	status := func() (s struct{ Snapshot *appmaster.Snapshot }, err error) {
-		out, err := x.heddle(t, exe, alice, "status", app, "--json")
-		if err == nil {
-			err = json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &s)
-		}
-		if err == nil && (s.Snapshot == nil || s.Snapshot.State != "running") {
-			err = errors.New("it does not run")
-		}
-		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, out)
-		}
-		return s, err
-	}
-	x.bed.Eventually("the job runs", 4*time.Minute, func() error { _, err := status(); return err })
+	x.running(t, exe, alice, app, 0)
 	x.bed.Eventually("the submission's tokens have ended for good", 4*time.Minute, func() error {
 		if left := time.Until(submitted.Add(65 * time.Second)); left > 0 {
 			return fmt.Errorf("they have %v to go", left)
 		}
 		return nil
 	})
-	for _, pid := range x.h.Containers() {
-		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err == nil && strings.Contains(string(environ), "HEDDLE_ROLE=appmaster") {
-			testbed.Kill9(t, pid)
-		}
-	}
-	x.bed.Eventually("the job runs in the second attempt", 4*time.Minute, func() error {
-		s, err := status()
-		if err == nil && s.Snapshot.MasterAttempt != 1 {
-			err = fmt.Errorf("attempt %d", s.Snapshot.MasterAttempt)
-		}
-		return err
-	})
+	x.killMaster(t, app)
+	x.running(t, exe, alice, app, 1)
 	x.bed.Eventually("the tokens of the first attempt are cancelled", time.Minute, func() error {
 		if !strings.Contains(x.logs(), "cancelled tokens") {
 			return errors.New("the log does not say so")
