@@ -22,8 +22,19 @@ type Cap struct {
 	Dirs []string // only files below one of these are touched: others are somebody else's
 }
 
-// keepInterval is the time between two looks at the files.
-const keepInterval = 5 * time.Second
+// Between two looks at the files: what grows fast is looked at more often.
+const (
+	keepInterval  = 5 * time.Second
+	leastInterval = 200 * time.Millisecond
+)
+
+// interval is the time until the next look, if a file of at most size grew to seen within the last, so that it grows no longer than about size.
+func interval(last time.Duration, size, seen int64) time.Duration {
+	if seen <= size {
+		return min(keepInterval, 2*last)
+	}
+	return max(leastInterval, min(keepInterval, time.Duration(float64(last)*float64(size)/float64(seen))))
+}
 
 // Keep keeps the files of descriptors below their cap until ctx ends: it copies one that has grown too long aside and empties it.
 // Whoever writes to it, a user's own print or the trace of a crash too, goes on writing to the same file. The descriptors are set
@@ -41,20 +52,27 @@ func Keep(ctx context.Context, log *slog.Logger, c Cap, descriptors ...*os.File)
 	if len(files) == 0 {
 		return
 	}
-	tick := time.NewTicker(keepInterval)
-	defer tick.Stop()
+	wait := keepInterval
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-timer.C:
 		}
+		longest := int64(0)
 		for path, f := range files {
+			if info, err := f.Stat(); err == nil {
+				longest = max(longest, info.Size())
+			}
 			if err := c.apply(path, f); err != nil {
 				log.Error("cannot keep a log below its cap", "file", path, "err", err)
 				delete(files, path)
 			}
 		}
+		wait = interval(wait, c.Size, longest)
+		timer.Reset(wait)
 	}
 }
 

@@ -133,3 +133,23 @@ func TestCap(t *testing.T) {
 		t.Errorf("there are %d files, want 3", len(entries))
 	}
 }
+
+// A log that grows fast is looked at before it is much longer than its cap, and a calm one seldom.
+func TestInterval(t *testing.T) {
+	for _, c := range []struct {
+		last       time.Duration
+		size, seen int64
+		want       time.Duration
+	}{
+		{keepInterval, 100, 0, keepInterval},
+		{keepInterval, 100, 500, time.Second},
+		{keepInterval, 100, 1 << 40, leastInterval},
+		{leastInterval, 100, 1 << 40, leastInterval},
+		{time.Second, 100, 50, 2 * time.Second},
+		{time.Second, 100, 101, 990 * time.Millisecond},
+	} {
+		if got := interval(c.last, c.size, c.seen); got.Round(time.Millisecond*10) != c.want {
+			t.Errorf("after %v, %d of %d: %v, want %v", c.last, c.seen, c.size, got, c.want)
+		}
+	}
+}
