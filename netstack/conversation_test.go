@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +232,31 @@ func TestBacklogBringsFloatingSegments(t *testing.T) {
 	}
 	g.Recycle(wantItem(t, g, w, 0, "x"))
 	tk.idle("one of seven recycled is not worth a frame")
+}
+
+// TestFloatingSegmentsGoOn has two channels want the one floating segment there is: they have it in turns, though who has had it could use it again.
+func TestFloatingSegmentsGoOn(t *testing.T) {
+	s, tk := talk(t, true, func(c *Config) { c.ExclusivePerChannel, c.FloatingPerGate = -1, 1 })
+	g, w := gate(t, s, "a", "b")
+	ids := []uint32{tk.request("a", 0), tk.request("b", 0)}
+	for _, id := range ids {
+		tk.send(frame(wire.Header{Type: wire.Backlog, Channel: id, Backlog: 9}, ""))
+	}
+	var seqs [2]uint32
+	for range 12 { // whose channel is granted the segment sends, and has more
+		_, p := tk.want("credit", wire.Credit)
+		gr, rest, err := wire.ParseGrant(p)
+		ch := slices.Index(ids, gr.Channel)
+		if err != nil || len(rest) > 0 || ch < 0 || gr.Credit != 1 {
+			t.Fatalf("granted %+v and %d bytes more, %v, want one credit", gr, len(rest), err)
+		}
+		tk.send(frame(wire.Header{Type: wire.Data, Channel: gr.Channel, Seq: seqs[ch], Backlog: 9}, "x"))
+		seqs[ch]++
+		g.Recycle(wantItem(t, g, w, ch, "x"))
+	}
+	if seqs[0] < 5 || seqs[1] < 5 {
+		t.Errorf("one had it %d times, the other %d", seqs[0], seqs[1])
+	}
 }
 
 // TestBreachLeavesOthersAlone sends what breaks the protocol on one channel.

@@ -170,3 +170,56 @@ func TestProofsDiffer(t *testing.T) {
 		}
 	}
 }
+
+// TestProducerWithoutKey dials a peer that listens and can't make the proof: it is told nothing more, above all no proof of ours and no request.
+func TestProducerWithoutKey(t *testing.T) {
+	n := testnet.New()
+	_, s := simulated(t, n, nil)
+	l := n.Listen("peer")
+	defer l.Close()
+	got := make(chan []byte, 1)
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		hello, err := readFrame(&frameReader{nc: nc, maxData: 1}, wire.Hello, "s")
+		if err != nil {
+			return
+		}
+		challenge := wire.AppendGreeting(nil, s.greeting())
+		writeFrame(nc, wire.Challenge, append(challenge[:len(challenge):len(challenge)], prove(make([]byte, KeySize), labelProducer, hello, challenge)...))
+		rest, _ := io.ReadAll(nc)
+		got <- rest
+	}()
+	g, w := open(t, s, "p", "peer", 0)
+	_, err := next(g, w)
+	if wantRemote(t, "no proof", err, cluster.Denied); !errors.Is(err, errProof) {
+		t.Errorf("got %v", err)
+	}
+	if rest := <-got; len(rest) > 0 {
+		t.Errorf("%d bytes were sent to it", len(rest))
+	}
+}
+
+// TestSegmentsMustFit has agents whose segments differ: who would get longer ones than it has room for is refused, and told which option it is.
+func TestSegmentsMustFit(t *testing.T) {
+	small, large := start(t, func(c *Config) { c.SegmentBytes = 4096 }), start(t, func(c *Config) { c.SegmentBytes = 8192 })
+	mustPartition(t, large, "p", 1)
+	g, w := open(t, small, "p", large.Addr(), 0)
+	_, err := next(g, w)
+	if e := wantRemote(t, "segments that are too long", err, cluster.Denied); !strings.Contains(e.Error(), "exchange.segment-bytes must be the same everywhere") {
+		t.Errorf("got %v", err)
+	}
+	q := mustPartition(t, small, "q", 1)
+	done := make(chan error, 1)
+	go func() { done <- produce(t.Context(), q, 1, 20) }()
+	g, w = open(t, large, "q", small.Addr(), 0)
+	if err := consume(g, w, []int{0}, 20); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
