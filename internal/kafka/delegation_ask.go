@@ -28,14 +28,14 @@ func AskOfTokens(ctx context.Context, cfg Config, addr string) error {
 		return err
 	}
 	if err := tokenError(resp.ErrorCode); err != nil {
-		return fmt.Errorf("Kafka broker %s: %w", addr, err)
+		return fmt.Errorf("cannot use delegation tokens of Kafka broker %s: %w", addr, err)
 	}
 	for _, mechanism := range []string{tokenBy256, tokenBy512} {
 		if err = o.offers(ctx, addr, mechanism); !errors.Is(err, sarama.ErrUnsupportedSASLMechanism) {
 			return err
 		}
 	}
-	return fmt.Errorf("Kafka broker %s: %w", addr, ErrNoTokenLogin)
+	return fmt.Errorf("cannot use delegation tokens of Kafka broker %s: %w", addr, ErrNoTokenLogin)
 }
 
 // offers begins to log in by a mechanism, and hangs up when the broker agrees to it.

@@ -23,12 +23,12 @@ func KafkaTokens(all []TokenBroker, demanded bool) Verdict {
 	for _, b := range all {
 		switch {
 		case errors.Is(b.Err, sarama.ErrDelegationTokenAuthDisabled):
-			vs = append(vs, fail("kafka-tokens-off", "have the same delegation.token.secret.key put into the properties of all brokers and controllers, and them restarted"+without, "%s: %v", b.Addr, b.Err))
+			vs = append(vs, fail("kafka-tokens-off", "have the same delegation.token.secret.key put into the properties of all brokers and controllers, and them restarted"+without, "%v", b.Err))
 		case errors.Is(b.Err, kafka.ErrNoTokenLogin):
 			vs = append(vs, fail("kafka-tokens-scram", "have SCRAM-SHA-256 put into sasl.enabled.mechanisms of the listener beside GSSAPI (no users of SCRAM are needed), and "+
 				"listener.name.NAME.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required; with it"+without, "%v", b.Err))
 		case errors.Is(b.Err, sarama.ErrDelegationTokenRequestNotAllowed):
-			vs = append(vs, fail("kafka-tokens-refused", "log in by GSSAPI, at a listener that wants it", "%s: %v", b.Addr, b.Err))
+			vs = append(vs, fail("kafka-tokens-refused", "log in by GSSAPI, at a listener that wants it", "%v", b.Err))
 		case b.Err != nil:
 			vs = append(vs, fail("kafka-tokens-failed", "look whether the broker runs, and at its log", "%v", b.Err))
 		}
