@@ -2,6 +2,7 @@ package schemaregistry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -101,6 +102,9 @@ func newAvroReader(api avro.API) *avro.Reader {
 
 // readAvro decodes a value. (avro.Unmarshal takes one that is cut short for a whole one.)
 func readAvro(r *avro.Reader, s avro.Schema, payload []byte, v any) error {
+	if err := checkNested(r, s, payload); err != nil {
+		return err
+	}
 	r.Error = nil
 	r.Reset(payload)
 	r.ReadVal(s, v)
@@ -132,5 +136,9 @@ func parseAvro(s *schema) (avro.Schema, error) {
 			return nil, why
 		}
 	}
-	return avro.ParseWithCache(s.text, "", cache)
+	parsed, err := avro.ParseWithCache(s.text, "", cache)
+	if err == nil && endless(parsed) {
+		return nil, errors.New("a record of it holds itself in any case, so that no value would end")
+	}
+	return parsed, err
 }

@@ -1,6 +1,41 @@
 package schemaregistry
 
-import "testing"
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestNested: neither a schema nor a value makes the stack grow without end.
+func TestNested(t *testing.T) {
+	for text, says := range map[string]string{
+		`{"type":"record","name":"r","fields":[{"name":"next","type":"r"}]}`:                                                             "holds itself",
+		`{"type":"record","name":"r","fields":[{"name":"x","type":{"type":"record","name":"s","fields":[{"name":"y","type":"r"}]}}]}`:    "holds itself",
+		`{"type":"record","name":"r","fields":[{"name":"next","type":["null","r"]}]}`:                                                    "",
+		`{"type":"record","name":"r","fields":[{"name":"next","type":{"type":"array","items":"r"}}]}`:                                    "",
+		`{"type":"record","name":"r","fields":[{"name":"a","type":{"type":"map","values":"long"}},{"name":"b","type":["null","long"]}]}`: "",
+	} {
+		s, err := parseAvro(&schema{text: text, kind: "AVRO"})
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+		if err != nil {
+			continue
+		}
+		var v any
+		err = readAvro(newAvroReader(avroLimits.Freeze()), s, bytes.Repeat([]byte{2}, 10<<20), &v)
+		if deep := !strings.Contains(text, `"map"`); deep && (err == nil || !strings.Contains(err.Error(), "nested")) {
+			t.Errorf("%s: %v", text, err)
+		}
+		_ = readAvro(newAvroReader(avroLimits.Freeze()), s, bytes.Repeat([]byte{2}, maxNested), &v)
+		if deep := !strings.Contains(text, `"map"`); deep { // wide, and not deep
+			wide := bytes.Repeat([]byte{0}, 1<<20)
+			if err := readAvro(newAvroReader(avroLimits.Freeze()), s, wide, &v); err != nil {
+				t.Errorf("%s, what follows a value: %v", text, err)
+			}
+		}
+	}
+}
 
 // FuzzAvro: records of anybody's, by a schema of a registry's that has every type.
 func FuzzAvro(f *testing.F) {
@@ -10,6 +45,7 @@ func FuzzAvro(f *testing.F) {
 	f.Add(all, []byte{2, 2, 'x', 2, 'y', 2, 4, 0, 0, 0, 1, 2, 3, 4, 2, 1, 0})
 	f.Add(all, []byte{0, 0xfe, 0xff, 0xff, 0xff, 0x0f})
 	f.Add(`{"type":"record","name":"r","fields":[]}`, []byte{})
+	f.Add(`{"type":"record","name":"r","fields":[{"name":"next","type":"r"}]}`, []byte{2})
 	f.Add(`"string"`, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, text string, payload []byte) {
 		s, err := parseAvro(&schema{text: text, kind: "AVRO"})
