@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for the given number of inputs each (20000x). Counted, not timed: at the end of a timed
+# Runs every fuzz target for the given number of inputs each (5000x). Counted, not timed: at the end of a timed
 # run go test now and then reports its own deadline as a failure (golang/go#75804).
 set -euo pipefail
 cd "$(dirname "$0")/../.."

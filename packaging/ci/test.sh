@@ -19,7 +19,7 @@ group build make --no-print-directory build
 group lint make --no-print-directory lint
 group unit go test -race -timeout 15m ./...
 group sim make --no-print-directory sim
-group fuzz packaging/ci/fuzz.sh "${FUZZTIME:-20000x}"
+group fuzz packaging/ci/fuzz.sh "${FUZZTIME:-5000x}"
 group dist packaging/ci/dist.sh
 group demo ./bin/heddle demo --duration 8s
 group machine make --no-print-directory machine
