@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"net"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -171,8 +173,8 @@ func (f *follower) pollAttrs(topic string) telemetry.Fixed {
 	attrs := append(f.taskAttrs(), telemetry.A("heddle.operator", title))
 	if topic == "" {
 		f.polls[topic] = telemetry.FixSpan("poll "+title, telemetry.Internal, attrs...)
-	} else {
-		f.polls[topic] = telemetry.FixSpan("poll "+topic, telemetry.Consumer, append(attrs, telemetry.A("messaging.destination.name", topic),
+	} else { // the conventions have the kind client for what is received, and consumer for what is processed
+		f.polls[topic] = telemetry.FixSpan("poll "+topic, telemetry.Client, append(attrs, telemetry.A("messaging.destination.name", topic),
 			telemetry.A("messaging.system", "kafka"), telemetry.A("messaging.operation.name", "poll"), telemetry.A("messaging.operation.type", "receive"))...)
 	}
 	return f.polls[topic]
@@ -225,10 +227,25 @@ func (f *follower) channelAttrs() telemetry.Fixed {
 	attrs := append(f.taskAttrs(), telemetry.A("heddle.edge", f.in.edge.ID), telemetry.A("heddle.channel", f.channel),
 		telemetry.A("heddle.producer.subtask", c.Producer), telemetry.A("heddle.exchange.local", f.hop.Local))
 	if !f.hop.Local {
-		attrs = append(attrs, telemetry.A("heddle.connection", int(c.ConnIndex)), telemetry.A("network.transport", "tcp"), telemetry.A("network.peer.address", c.Addr))
+		attrs = append(attrs, telemetry.A("heddle.connection", int(c.ConnIndex)))
+		attrs = append(attrs, peerAttrs(c.Addr)...)
 	}
 	f.in.traced[f.channel] = telemetry.FixSpan("exchange", telemetry.Consumer, attrs...)
 	return f.in.traced[f.channel]
+}
+
+// peerAttrs says whom a channel is connected with, by OpenTelemetry's semantic conventions: the port is an attribute of its own.
+func peerAttrs(addr string) []flow.TraceAttr {
+	attrs := []flow.TraceAttr{telemetry.A("network.transport", "tcp")}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return append(attrs, telemetry.A("network.peer.address", addr))
+	}
+	attrs = append(attrs, telemetry.A("network.peer.address", host))
+	if n, err := strconv.Atoi(port); err == nil {
+		attrs = append(attrs, telemetry.A("network.peer.port", n))
+	}
+	return attrs
 }
 
 // Fire implements flow.Follower. The trace of the last record goes on; the others are linked.

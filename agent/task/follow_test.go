@@ -221,7 +221,7 @@ func checkHop(t *testing.T, spans []otlptest.Span, hop otlptest.Span) {
 	if n == 0 || sum != length(hop) { // waits of no time have no span
 		t.Errorf("a hop of %v has %d phases that take %v", length(hop), n, sum)
 	}
-	if hop.Attrs["network.peer.address"] == "" || hop.Attrs["heddle.exchange.local"] != "false" || hop.Attrs["heddle.clock.offset.error"] == "" {
+	if hop.Attrs["network.peer.address"] != "127.0.0.1" || len(hop.Attrs["network.peer.port"]) < 4 || hop.Attrs["network.transport"] != "tcp" || hop.Attrs["heddle.exchange.local"] != "false" || hop.Attrs["heddle.clock.offset.error"] == "" {
 		t.Errorf("a hop has the attributes %v", hop.Attrs)
 	}
 }

@@ -138,22 +138,30 @@ func TestSpansArrive(t *testing.T) {
 
 // A collector that takes connections and never answers must not make anybody wait: neither who makes spans nor who ends the process.
 func TestDeadCollectorSlowsNobody(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "100")
-	p := provider(t, Config{Settings: Settings{Endpoint: "http://" + l.Addr().String(), Protocol: HTTP, Traces: true}, Service: "job"})
-	const spans = 5000
-	for range spans { // a span that waited for the collector would take seconds
-		p.Start(Start{Name: "lost"}).End(time.Time{})
-	}
-	if err := closeNow(t, p, 100*time.Millisecond); err == nil {
-		t.Log("it could be closed in time")
-	}
-	if st := p.Stats(); st.Exported != 0 || st.Dropped+st.Failed != spans {
-		t.Errorf("of %d spans %d were exported, %d dropped and %d failed", spans, st.Exported, st.Dropped, st.Failed)
+	for _, protocol := range []string{HTTP, GRPC} {
+		t.Run(protocol, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "100")
+			p := provider(t, Config{Settings: Settings{Endpoint: "http://" + l.Addr().String(), Protocol: protocol, Traces: true}, Service: "job"})
+			const spans = 5000
+			for range spans { // a span that waited for the collector would take seconds
+				p.Start(Start{Name: "lost"}).End(time.Time{})
+			}
+			began := time.Now()
+			if err := closeNow(t, p, 100*time.Millisecond); err == nil {
+				t.Error("it was closed as if the spans had been sent")
+			}
+			if d := time.Since(began); d > 5*time.Second { // a request may take 10 s
+				t.Errorf("closing took %v beyond its limit of 100 ms", d)
+			}
+			if st := p.Stats(); st.Exported != 0 || st.Dropped+st.Failed != spans {
+				t.Errorf("of %d spans %d were exported, %d dropped and %d failed", spans, st.Exported, st.Dropped, st.Failed)
+			}
+		})
 	}
 }
 

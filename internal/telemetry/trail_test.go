@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/heddle-stream/heddle/internal/flow"
-	"github.com/heddle-stream/heddle/internal/telemetry/otlptest"
 )
 
 // kept is a spanExporter that decodes what it gets.
@@ -33,11 +32,17 @@ func (k *kept) export(_ context.Context, b []byte) error {
 }
 func (k *kept) shutdown(context.Context) error { return nil }
 
+// keeping returns a Provider whose spans wait until they are taken: nobody sends them.
+func keeping() *Provider {
+	q := &queue{most: 1 << 20, batch: 1 << 20}
+	p := &Provider{spans: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(q)), queue: q, samplesAll: true}
+	p.tracer = p.spans.Tracer(scope)
+	return p
+}
+
 // TestChildIsWhatTheSDKMakes holds the bytes that Child writes to the message that is made of the SDK's span.
 func TestChildIsWhatTheSDKMakes(t *testing.T) {
-	c := otlptest.Start(t)
-	p := provider(t, Config{Settings: Settings{Endpoint: c.URL, Protocol: HTTP, Traces: true}, Service: "job"})
-	defer closeNow(t, p, time.Minute)
+	p := keeping()
 	parent := flow.TraceContext{Trace: [16]byte{1}, Span: [8]byte{2}, Flags: 1}
 	at := time.Unix(100, 5)
 	st := Start{
@@ -55,9 +60,6 @@ func TestChildIsWhatTheSDKMakes(t *testing.T) {
 		s.End(at.Add(3 * time.Second))
 	}
 	k := &kept{t: t}
-	p.queue.mu.Lock()
-	p.queue.batch = 1 << 20 // nothing goes out by itself
-	p.queue.mu.Unlock()
 	finish(p.Child(st))
 	finish(p.Start(st))
 	p.Record(st, at.Add(-time.Hour))
@@ -76,12 +78,7 @@ func TestChildIsWhatTheSDKMakes(t *testing.T) {
 
 // TestRootIsWhatTheSDKMakes does the same for spans that begin a trace, or go on from one of somebody else, short and long ones.
 func TestRootIsWhatTheSDKMakes(t *testing.T) {
-	c := otlptest.Start(t)
-	p := provider(t, Config{Settings: Settings{Endpoint: c.URL, Protocol: HTTP, Traces: true}, Service: "job"})
-	defer closeNow(t, p, time.Minute)
-	p.queue.mu.Lock()
-	p.queue.batch = 1 << 20 // nothing goes out by itself
-	p.queue.mu.Unlock()
+	p := keeping()
 	at := time.Unix(100, 5)
 	for _, parent := range []flow.TraceContext{{}, {Trace: [16]byte{1}, Span: [8]byte{2}, Flags: 3}} {
 		for _, long := range []int{0, 100, 20_000, 3_000_000} {

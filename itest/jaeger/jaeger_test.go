@@ -187,7 +187,7 @@ func checkHop(t *testing.T, w *way, n int) {
 	if hop.OperationName != "exchange" || local != (from == to) || !strings.HasPrefix(from, "agent-") || !strings.HasPrefix(to, "agent-") {
 		t.Errorf("hop %d of trace %s, %s, goes from %s to %s, local=%v", n, w.trace.TraceID, hop.OperationName, from, to, local)
 	}
-	if !local && (hop.Tag("network.peer.address") == "" || hop.Tag("heddle.clock.offset.error") == "") || hop.Tag("heddle.vertex.id") != strconv.Itoa(n+1) {
+	if !local && (hop.Tag("network.peer.address") == "" || hop.Tag("network.peer.port") == "" || hop.Tag("heddle.clock.offset.error") == "") || hop.Tag("heddle.vertex.id") != strconv.Itoa(n+1) {
 		t.Errorf("hop %d of trace %s lacks attributes: %v", n, w.trace.TraceID, hop.Tags)
 	}
 	sum := int64(0)
