@@ -507,6 +507,7 @@ func TestDialsInTime(t *testing.T) {
 		if len(began) != 4 {
 			t.Fatalf("%d attempts, want 4", len(began))
 		}
+		shares := map[float64]bool{}
 		for i := range began {
 			if took := ended[i].Sub(began[i]); took != timeout {
 				t.Errorf("attempt %d took %v, want %v", i, took, timeout)
@@ -515,9 +516,14 @@ func TestDialsInTime(t *testing.T) {
 				continue
 			}
 			least := backoff << (i - 1) / 2
-			if pause := began[i].Sub(ended[i-1]); pause < least || pause > 3*least {
+			pause := began[i].Sub(ended[i-1])
+			if pause < least || pause > 3*least {
 				t.Errorf("%v before attempt %d, want %v to %v", pause, i, least, 3*least)
 			}
+			shares[float64(pause)/float64(least)] = true
+		}
+		if len(shares) < 2 { // or else all agents that lost a peer come back at once
+			t.Errorf("the pauses have no jitter: %v of the least", shares)
 		}
 	})
 }

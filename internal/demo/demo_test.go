@@ -101,6 +101,18 @@ func TestEveryEventCounted(t *testing.T) {
 	}
 }
 
+// TestNothingToCheck: a demo that was interrupted before its job ran does not boast of a count.
+func TestNothingToCheck(t *testing.T) {
+	d, err := Start(Config{Rate: 5000, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if text, err := d.Check(); err != nil || text != "no event was produced, so there was nothing to count" {
+		t.Errorf("Check = %q, %v", text, err)
+	}
+}
+
 func TestMiscountIsFound(t *testing.T) {
 	for name, spoil := range map[string]func([]result) []result{
 		"lost event":      func(r []result) []result { r[0].Clicks--; return r },

@@ -164,6 +164,9 @@ func (l *ledger) check() (string, error) {
 		return "", fmt.Errorf("%w: %d events were produced and %d counted; %d of %d counts are wrong, first that of %s in the window to %s: %d produced, %d counted in %d results",
 			ErrMiscounted, l.sums.produced, l.sums.counted, len(wrong), len(l.cells), c.user, time.UnixMilli(c.end).UTC().Format(time.TimeOnly), e.produced, e.counted, e.results)
 	}
+	if l.sums.produced == 0 {
+		return "no event was produced, so there was nothing to count", nil
+	}
 	return fmt.Sprintf("%d events produced, %d counted, in %d results of %d windows: every event exactly once",
 		l.sums.produced, l.sums.counted, l.sums.results, len(windows)), nil
 }

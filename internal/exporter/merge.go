@@ -3,7 +3,6 @@ package exporter
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -35,12 +34,12 @@ func (t *Target) labels() []label {
 	return out
 }
 
-// merged are the metrics of several applications: one family for each name.
+// merged are the metrics of several applications: for each name one family of each type that they have it as.
 type merged struct {
-	families map[string]*dto.MetricFamily
+	families map[string][]*dto.MetricFamily
 }
 
-func newMerged() *merged { return &merged{map[string]*dto.MetricFamily{}} }
+func newMerged() *merged { return &merged{map[string][]*dto.MetricFamily{}} }
 
 // add adds an application's metrics, all or none.
 func (m *merged) add(text []byte, with []label) error {
@@ -49,25 +48,31 @@ func (m *merged) add(text []byte, with []label) error {
 	if err != nil {
 		return fmt.Errorf("cannot understand its metrics: %w", err)
 	}
-	for name, f := range found {
+	for name := range found {
 		if ours(name) {
 			return fmt.Errorf("cannot merge its metrics: %s is one of the exporter's own", name)
-		}
-		if have := m.families[name]; have != nil && have.GetType() != f.GetType() {
-			return fmt.Errorf("cannot merge its metrics: %s is a %s there and a %s elsewhere", name, f.GetType(), have.GetType())
 		}
 	}
 	for name, f := range found {
 		for _, metric := range f.GetMetric() {
 			metric.Label = labelled(metric.GetLabel(), with)
 		}
-		if have := m.families[name]; have != nil {
-			have.Metric = append(have.Metric, f.GetMetric()...)
-		} else {
-			m.families[name] = f
-		}
+		have := m.of(name, f.GetType(), f.Help)
+		have.Metric = append(have.Metric, f.GetMetric()...)
 	}
 	return nil
+}
+
+// of returns the family of a name and type.
+func (m *merged) of(name string, kind dto.MetricType, help *string) *dto.MetricFamily {
+	for _, f := range m.families[name] {
+		if f.GetType() == kind {
+			return f
+		}
+	}
+	f := &dto.MetricFamily{Name: &name, Help: help, Type: &kind}
+	m.families[name] = append(m.families[name], f)
+	return f
 }
 
 // ours reports whether a figure is the exporter's own, which no application can tell.
@@ -98,21 +103,35 @@ func pairs(labels []label) []*dto.LabelPair {
 
 // gauge adds a figure of the exporter's own.
 func (m *merged) gauge(name, help string, with []label, v float64) {
-	f := m.families[name]
-	if f == nil {
-		kind := dto.MetricType_GAUGE
-		f = &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
-		m.families[name] = f
-	}
+	f := m.of(name, dto.MetricType_GAUGE, &help)
 	f.Metric = append(f.Metric, &dto.Metric{Label: pairs(with), Gauge: &dto.Gauge{Value: &v}})
 }
 
-// write writes everything in the text format, in the order of names.
-func (m *merged) write(w io.Writer) error {
+// write writes everything in the text format, in the order of names. What is of several types, since the applications are of several versions
+// or one of them means ill, is written without any: Prometheus keeps the figures of all.
+func (m *merged) write(w *bytes.Buffer) error {
 	for _, name := range slices.Sorted(maps.Keys(m.families)) {
-		if _, err := expfmt.MetricFamilyToText(w, m.families[name]); err != nil {
-			return fmt.Errorf("cannot write %s: %w", name, err)
+		families := m.families[name]
+		for _, f := range families {
+			begin := w.Len()
+			if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
+				return fmt.Errorf("cannot write %s: %w", name, err)
+			}
+			if len(families) > 1 {
+				text := string(w.Bytes()[begin:])
+				w.Truncate(begin)
+				uncommented(w, text)
+			}
 		}
 	}
 	return nil
+}
+
+// uncommented writes the samples of a text.
+func uncommented(w *bytes.Buffer, text string) {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") {
+			w.WriteString(line)
+		}
+	}
 }

@@ -2,8 +2,43 @@ package exporter
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
+
+// TestTypesThatDiffer: an application that has a figure as another type than others, by its version or by ill will, takes nobody's away.
+func TestTypesThatDiffer(t *testing.T) {
+	m := newMerged()
+	for app, text := range map[string]string{
+		"one":   "# HELP a so\n# TYPE a gauge\na 1\n# TYPE h gauge\nh 1\n# TYPE same counter\nsame 1\n",
+		"two":   "# TYPE a counter\na 2\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 3\nh_sum 2\nh_count 3\n# TYPE same counter\nsame 2\n",
+		"three": "a 3\n",
+	} {
+		if err := m.add([]byte(text), []label{{labelApp, app}}); err != nil {
+			t.Errorf("%s: %v", app, err)
+		}
+	}
+	var b bytes.Buffer
+	if err := m.write(&b); err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.Sorted(strings.Lines(b.String()))
+	want := []string{
+		"# TYPE same counter\n", "a{app=\"one\"} 1\n", "a{app=\"three\"} 3\n", "a{app=\"two\"} 2\n", "h_bucket{app=\"two\",le=\"+Inf\"} 3\n",
+		"h_count{app=\"two\"} 3\n", "h_sum{app=\"two\"} 2\n", "h{app=\"one\"} 1\n", "same{app=\"one\"} 1\n", "same{app=\"two\"} 2\n",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got\n%q\nwant\n%q", lines, want)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	if _, err := parser.TextToMetricFamilies(&b); err != nil {
+		t.Errorf("what is written can't be read: %v", err)
+	}
+}
 
 // FuzzAdd: an application, which may be anybody's, can pass its figures off for another's by no text.
 func FuzzAdd(f *testing.F) {
@@ -16,8 +51,8 @@ func FuzzAdd(f *testing.F) {
 		if m.add(text, []label{{labelApp, "mine"}}) != nil {
 			return
 		}
-		for name, family := range m.families {
-			for _, metric := range family.GetMetric() {
+		for name, families := range m.families {
+			for _, metric := range families[0].GetMetric() {
 				seen := map[string]bool{}
 				for _, l := range metric.GetLabel() {
 					if seen[l.GetName()] || l.GetName() == labelApp && l.GetValue() != "mine" {
@@ -25,6 +60,9 @@ func FuzzAdd(f *testing.F) {
 					}
 					seen[l.GetName()] = true
 				}
+			}
+			if len(families) != 1 {
+				t.Errorf("%q: %s is of %d types", text, name, len(families))
 			}
 		}
 		m.gauge(appUp, "", nil, 1)

@@ -272,7 +272,9 @@ func BuildProgram(t testing.TB, b *Bed, pkg, name string) string {
 		t.Fatal(err)
 	}
 	out := filepath.Join(b.Dir("bin"), name)
-	cmd := exec.Command("go", "build", "-o", out, pkg)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // a machine that has built nothing yet
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, pkg)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build %s: %v\n%s", pkg, err, msg)
