@@ -102,7 +102,7 @@ func newAvroReader(api avro.API) *avro.Reader {
 
 // readAvro decodes a value. (avro.Unmarshal takes one that is cut short for a whole one.)
 func readAvro(r *avro.Reader, s avro.Schema, payload []byte, v any) error {
-	if err := checkNested(r, s, payload); err != nil {
+	if err := checkShape(r, s, payload); err != nil {
 		return err
 	}
 	r.Error = nil
