@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-stream/heddle/appmaster/web"
 	"github.com/heddle-stream/heddle/internal/lastlines"
+	"github.com/heddle-stream/heddle/internal/logs"
 )
 
 // pageLines is how many lines of a log the dashboard shows.
@@ -26,5 +27,9 @@ func (a appDir) lastLines(name string) ([]string, error) {
 	if !ok {
 		return nil, fmt.Errorf("there is no log of %s on this host", name)
 	}
-	return lastlines.Of(file, pageLines), nil
+	lines := lastlines.Of(file, pageLines)
+	if older := pageLines - len(lines); older > 0 { // it was moved aside, and begun anew
+		lines = append(lastlines.Of(logs.Aside(file, 1), older), lines...)
+	}
+	return lines, nil
 }

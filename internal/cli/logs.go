@@ -2,13 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +22,9 @@ use yarn logs.`,
 		Example: "  heddle logs\n  heddle logs heddle-1767225600-1a2b3c4d -n 100\n  heddle logs -f\n  heddle logs -f application_1767225600000_0001",
 		Args:    maxArgs(1), ValidArgsFunction: s.completeApp(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if lines < 0 {
+				return usage(fmt.Errorf("--lines is %d: say how many, or 0 for all", lines))
+			}
 			id, ok, err := s.yarnArg(cmd.Context(), args)
 			if err != nil {
 				return err
@@ -99,7 +98,7 @@ func (s *session) printLogs(ctx context.Context, app appDir, lines int, follow b
 			if f == nil {
 				f = &followedLog{name: name, file: logs[name]}
 				followed[name] = f
-				f.skipTo(lines)
+				f.begin(lines)
 			}
 			if err := f.copy(s.out); err != nil {
 				return err
@@ -116,55 +115,4 @@ func (s *session) printLogs(ctx context.Context, app appDir, lines int, follow b
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-}
-
-// followedLog is a log of which the first bytes are printed.
-type followedLog struct {
-	name, file string
-	offset     int64
-}
-
-// skipTo leaves out all but the last lines lines; 0 leaves out none.
-func (f *followedLog) skipTo(lines int) {
-	if lines <= 0 {
-		return
-	}
-	data, err := os.ReadFile(f.file)
-	if err != nil {
-		return
-	}
-	end := len(data)
-	if end > 0 && data[end-1] == '\n' {
-		end--
-	}
-	for ; lines > 0; lines-- {
-		if end = strings.LastIndexByte(string(data[:end]), '\n'); end < 0 {
-			return
-		}
-	}
-	f.offset = int64(end + 1)
-}
-
-// copy prints the whole lines that are new.
-func (f *followedLog) copy(t *terminal) error {
-	file, err := os.Open(f.file)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		return fmt.Errorf("cannot read the log of %s: %w", f.name, err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.NewSectionReader(file, f.offset, 1<<62))
-	if err != nil {
-		return fmt.Errorf("cannot read the log of %s: %w", f.name, err)
-	}
-	whole := strings.LastIndexByte(string(data), '\n') + 1
-	f.offset += int64(whole)
-	for line := range strings.Lines(string(data[:whole])) {
-		if _, err := fmt.Fprintf(t.w, "%s %s\n", t.paint(dim, f.name), printable(strings.TrimSuffix(line, "\n"))); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -118,19 +118,20 @@ func (c Cap) apply(path string, f *os.File) error {
 	}
 	if c.Files > 0 {
 		for i := c.Files - 1; i >= 1; i-- {
-			err := os.Rename(numbered(path, i), numbered(path, i+1))
+			err := os.Rename(Aside(path, i), Aside(path, i+1))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
-		if err := copyTo(path, numbered(path, 1), info.Mode().Perm()); err != nil {
+		if err := copyTo(path, Aside(path, 1), info.Mode().Perm()); err != nil {
 			return err
 		}
 	}
 	return os.Truncate(path, 0)
 }
 
-func numbered(path string, i int) string { return fmt.Sprintf("%s.%d", path, i) }
+// Aside is the name of what was moved aside of a log; 1: last.
+func Aside(path string, i int) string { return fmt.Sprintf("%s.%d", path, i) }
 
 func copyTo(from, to string, mode os.FileMode) error {
 	src, err := os.Open(from)
