@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/internal/logs"
+	"github.com/heddle-stream/heddle/internal/profile"
 )
 
 // route is a request of the API, for the server and for the document that describes it.
@@ -13,11 +15,19 @@ type route struct {
 	code                  int
 	answer                any // a value of the type of the answer
 	handle                http.HandlerFunc
+	query                 []param
+}
+
+// param is a parameter of a request's query.
+type param struct {
+	name, doc string
+	values    []string // that there are; nil: any
+	needed    bool
 }
 
 func (s *Server) routes() []route {
 	get := func(path, summary string, answer any, f http.HandlerFunc) route {
-		return route{http.MethodGet, path, summary, http.StatusOK, answer, f}
+		return route{http.MethodGet, path, summary, http.StatusOK, answer, f, nil}
 	}
 	of := func(f func(*appmaster.Snapshot) any) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, f(s.view.Snapshot())) }
@@ -40,15 +50,29 @@ func (s *Server) routes() []route {
 		get("/api/session", "What the caller may do, and the token that the body of an action carries.", Session{}, s.session),
 		get("/api/openapi.json", "This document.", map[string]any{}, s.openapi),
 		{http.MethodPut, "/api/job/cancel", "Asks for the end of the job. The body is {\"token\": …} of /api/session, unless the request has the application's token.",
-			http.StatusAccepted, Status{}, s.action(s.cancel)},
-		{http.MethodPut, "/api/log-level", "Has a component (all, without one) log from a level on, for a while: the query has component, level and for. The body is as for cancel.",
-			http.StatusAccepted, Status{}, s.action(s.logLevel)},
-		{http.MethodPut, "/api/profiles", "Begins a profile of a process: the query has of (an agent, or appmaster), kind (cpu, heap, stacks, trace) and, for cpu and trace, for. " +
-			"When it is taken, /api/profiles/{id}/data gives it out. The body is as for cancel.", http.StatusAccepted, appmaster.ProcessProfile{}, s.action(s.takeProfile)},
+			http.StatusAccepted, Status{}, s.action(s.cancel), nil},
+		{http.MethodPut, "/api/log-level", "Has a component (all, without one) log from a level on, for a while. The body is as for cancel.",
+			http.StatusAccepted, Status{}, s.action(s.logLevel), logLevelQuery},
+		{http.MethodPut, "/api/profiles", "Begins a profile of a process. When it is taken, /api/profiles/{id}/data gives it out, as a file. The body is as for cancel.",
+			http.StatusAccepted, appmaster.ProcessProfile{}, s.action(s.takeProfile), profileQuery},
 		{http.MethodPut, "/api/tokens", "Says that fresh delegation tokens are in the application's folder in HDFS. They themselves never come this way. The body is as for cancel.",
-			http.StatusAccepted, Status{}, s.action(s.tokensThere)},
+			http.StatusAccepted, Status{}, s.action(s.tokensThere), nil},
 	}
 }
+
+// What actions take.
+var (
+	logLevelQuery = []param{
+		{"component", "The component; all, without one.", logs.Components, false},
+		{"level", "The level; default: as configured.", []string{"debug", "info", "warn", "error", "default"}, true},
+		{"for", "How long, such as 10m; until the application ends, without it.", nil, false},
+	}
+	profileQuery = []param{
+		{"of", "The process: an agent, or appmaster.", nil, true},
+		{"kind", "What the profile shows.", []string{string(profile.CPU), string(profile.Heap), string(profile.Stacks), string(profile.Trace)}, true},
+		{"for", "How long, such as 30s, for cpu and trace.", nil, false},
+	}
+)
 
 // Log is the end of a log.
 type Log struct {

@@ -34,6 +34,10 @@ func TestLogLevel(t *testing.T) {
 		{"level=loud", token, http.StatusBadRequest, ""},
 		{"level=debug&for=soon", token, http.StatusBadRequest, ""},
 		{"level=debug&for=-1s", token, http.StatusBadRequest, ""},
+		{"component=exchange", token, http.StatusBadRequest, ""},
+		{"component=kafkasorce&level=debug", token, http.StatusBadRequest, ""},
+		{"level=debug&for=1us", token, http.StatusAccepted, " DEBUG 1ms false"},
+		{"level=debug&for=0s", token, http.StatusAccepted, " DEBUG 0s false"},
 		{"level=debug", "wrong", http.StatusUnauthorized, ""},
 	} {
 		leveled.Lock()

@@ -40,10 +40,28 @@ func operation(r route, types map[string]any) map[string]any {
 			params = append(params, map[string]any{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true, "schema": map[string]any{"type": "string"}})
 		}
 	}
+	for _, p := range r.query {
+		of := map[string]any{"type": "string"}
+		if p.values != nil {
+			of["enum"] = p.values
+		}
+		params = append(params, map[string]any{"name": p.name, "in": "query", "description": p.doc, "required": p.needed, "schema": of})
+	}
 	if params != nil {
 		op["parameters"] = params
 	}
+	if r.method == http.MethodPut {
+		op["requestBody"] = map[string]any{"description": "The token of /api/session; not needed with the application's.", "content": map[string]any{"application/json": map[string]any{
+			"schema": map[string]any{"type": "object", "properties": map[string]any{"token": map[string]any{"type": "string"}}}}}}
+	}
+	op["responses"].(map[string]any)["default"] = map[string]any{"description": "Why not.",
+		"content": map[string]any{"application/json": map[string]any{"schema": schema(reflect.TypeFor[refused](), types)}}}
 	return op
+}
+
+// refused is an answer with an error.
+type refused struct {
+	Error string `json:"error"`
 }
 
 // schema is the JSON Schema of what encoding/json makes of a type. Structs go into types, under their names.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	paths := doc.(map[string]any)["paths"].(map[string]any)
-	asked := map[string]string{"/api/vertices/{id}": "api/vertices/0", "/api/logs/{name}": "api/logs/appmaster"}
+	asked := map[string]string{"/api/vertices/{id}": "api/vertices/0", "/api/logs/{name}": "api/logs/appmaster", "/api/log-level": "api/log-level?level=default"}
 	for path, methods := range paths {
 		for method := range methods.(map[string]any) {
 			code := "200"
@@ -51,5 +52,49 @@ func TestOpenAPI(t *testing.T) {
 	}
 	if len(paths) < 13 {
 		t.Errorf("the document describes %d paths", len(paths))
+	}
+}
+
+// TestOpenAPIQuery: who makes a client of the document knows what an action takes: each value that the document names is taken, and others are refused.
+func TestOpenAPIQuery(t *testing.T) {
+	url, _ := serve(t)
+	_, text := do(t, client(t), "GET", url+"api/openapi.json", token)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Name, In string
+				Required bool
+				Schema   struct{ Enum []string }
+			}
+			RequestBody *struct{}
+			Responses   map[string]any
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string][]string{"/api/log-level": {"component", "level", "for"}, "/api/profiles": {"of", "kind", "for"}} {
+		op := doc.Paths[path]["put"]
+		if op.RequestBody == nil || op.Responses["default"] == nil {
+			t.Errorf("%s has no body, or no answer with an error", path)
+		}
+		for _, p := range op.Parameters {
+			if p.In != "query" || !slices.Contains(want, p.Name) || p.Required && p.Name == "for" {
+				t.Errorf("%s: %+v", path, p)
+			}
+		}
+		if len(op.Parameters) != len(want) {
+			t.Errorf("%s has %d parameters, want %v", path, len(op.Parameters), want)
+		}
+	}
+	for _, p := range doc.Paths["/api/log-level"]["put"].Parameters {
+		for _, value := range p.Schema.Enum {
+			if code, body := do(t, client(t), "PUT", url+"api/log-level?"+p.Name+"="+value+"&level=debug", token); code != 202 {
+				t.Errorf("%s=%s: %d %s", p.Name, value, code, body)
+			}
+		}
+		if code, _ := do(t, client(t), "PUT", url+"api/log-level?"+p.Name+"=nonsense&level=debug", token); len(p.Schema.Enum) > 0 && code != 400 {
+			t.Errorf("%s=nonsense: %d", p.Name, code)
+		}
 	}
 }

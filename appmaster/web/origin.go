@@ -22,10 +22,15 @@ func (p *Proxy) foreign(r *http.Request) string {
 	case "", "none", "same-origin":
 		return ""
 	}
-	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
-		return "" // somebody follows a link to the dashboard
+	if navigates(r) {
+		return ""
 	}
 	return "the browser sent it for a page of another site"
+}
+
+// navigates reports whether somebody follows a link to the dashboard. Of the answer, the page that had the link sees nothing.
+func navigates(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
 // page reports whether an origin is one by which people reach the dashboard. Its name is looked up nowhere: whoever made the page chose it.

@@ -85,5 +85,5 @@ func sameSite(r *http.Request) bool {
 	case "", "none", "same-origin":
 		return true
 	}
-	return false
+	return navigates(r)
 }

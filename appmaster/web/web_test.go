@@ -171,6 +171,22 @@ func TestOwnBrowser(t *testing.T) {
 			t.Errorf("%s: %d, %d wishes; want 401 and none", h.name, resp.StatusCode, len(v.canceled))
 		}
 	}
+	for mode, want := range map[string]int{"navigate": 200, "no-cors": 401} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Sec-Fetch-Site", "cross-site")
+		req.Header.Set("Sec-Fetch-Mode", mode)
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s from another site's page: %d, want %d", mode, resp.StatusCode, want)
+		}
+	}
 	if code, _ := do(t, c, "PUT", url+"api/job/cancel", ""); code != 403 || len(v.canceled) != 0 {
 		t.Errorf("cancel by our own user without the token of its session: %d, want 403", code)
 	}

@@ -49,16 +49,14 @@ func (s *session) keepOutput(ctx context.Context, app *application) (stop func()
 	}
 }
 
-// components are those that a log level can be set for.
-var components = []string{"appmaster", "agent", "exchange", "kafkasource", "kafkasink"}
-
 func (s *session) logLevelCommand() *cobra.Command {
 	var d time.Duration
 	cmd := &cobra.Command{
-		Use: "log-level app [component=]level", Short: "Change what an application logs while it runs", Args: cobra.ExactArgs(2),
+		Use: "log-level app [component=]level", Short: "Change what an application logs while it runs", Args: exactArgs(2, "the id of an application and a level"),
 		ValidArgsFunction: s.completeApp(false),
 		Long: `Change what the ApplicationMaster and the agents of an application log, for a while: debug, info, warn or error, or default
-for the configured level. With a component (appmaster, agent, exchange, kafkasource, kafkasink) only what comes from it.
+for the configured level. With a component (appmaster, agent, exchange, kafkasource, kafkasink) only what comes from it; default
+without one is for all.
 Agents that are started later log as configured.`,
 		Example: "  heddle log-level heddle-1767225600-1a2b3c4d kafkasource=debug --for 10m\n  heddle log-level application_1767225600000_0001 default",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,8 +65,8 @@ Agents that are started later log as configured.`,
 				component, level = "", args[1]
 			}
 			switch {
-			case ok && !slices.Contains(components, component):
-				return usage(fmt.Errorf("there is no component %q: there are %s", component, strings.Join(components, ", ")))
+			case ok && !slices.Contains(logs.Components, component):
+				return usage(fmt.Errorf("there is no component %q: there are %s", component, strings.Join(logs.Components, ", ")))
 			case d < 0:
 				return usage(fmt.Errorf("--for is %v: say how long, such as 10m, or 0 until the application ends", d))
 			}

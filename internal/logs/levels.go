@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// Components are those that a level can be set for.
+var Components = []string{"appmaster", "agent", "exchange", "kafkasource", "kafkasink"}
+
 // Levels say from which level on components log. They may be changed at any time, by any goroutine.
 type Levels struct {
 	now func() time.Time // immutable
@@ -53,9 +56,13 @@ func (l *Levels) Set(component string, level slog.Level, d time.Duration) {
 	l.change(func(m map[string]override) { m[component] = o })
 }
 
-// Reset has a component log as it was configured to.
+// Reset has a component log as it was configured to. Component "" is all, also those that have a setting of their own.
 func (l *Levels) Reset(component string) {
-	l.change(func(m map[string]override) { delete(m, component) })
+	l.change(func(m map[string]override) {
+		if delete(m, component); component == "" {
+			clear(m)
+		}
+	})
 }
 
 func (l *Levels) change(f func(map[string]override)) {

@@ -48,6 +48,8 @@ func TestLevelsByComponent(t *testing.T) {
 		{func() { levels.Set("kafkasource", slog.LevelError, 0) }, "a"},
 		{func() { levels.Reset("kafkasource") }, "a b c"},
 		{func() { levels.Reset("") }, "c"},
+		{func() { levels.Set("kafkasource", slog.LevelDebug, 0) }, "b c"},
+		{func() { levels.Reset("") }, "c"},
 	}
 	for i, s := range steps {
 		s.do()
