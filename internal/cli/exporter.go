@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,10 +103,14 @@ func (s *session) export(ctx context.Context, f exporterFlags, find func(context
 // localTargets are the applications of this host.
 func localTargets(_ context.Context, stateDir string) ([]exporter.Target, error) {
 	apps, err := listApps(stateDir)
+	me := ""
+	if u, err := user.Current(); err == nil { // whose applications they are: others' may not be in our state directory
+		me = u.Username
+	}
 	var out []exporter.Target
 	for _, app := range apps {
 		if app.alive() {
-			out = append(out, exporter.Target{App: app.id, Read: func(ctx context.Context) ([]byte, error) {
+			out = append(out, exporter.Target{App: app.id, User: me, Read: func(ctx context.Context) ([]byte, error) {
 				c, err := openClient(app)
 				if err != nil {
 					return nil, err

@@ -44,7 +44,7 @@ history.max-count stay, for history.max-age.`,
 					if err != nil {
 						return h.reportError(err, shelf, id.String(), user)
 					}
-					return s.showReport(r, seen, asJSON, all)
+					return s.showReport(r, seen, seen != nil && !seen.Ended(), asJSON, all)
 				})
 			}
 			c, err := s.load()
@@ -66,7 +66,8 @@ history.max-count stay, for history.max-age.`,
 			if err != nil {
 				return precondition(err, "`heddle history` lists the reports that there are")
 			}
-			return s.showReport(r, nil, asJSON, all)
+			app, err := findApp(dir, args[0])
+			return s.showReport(r, nil, err == nil && app.alive(), asJSON, all)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

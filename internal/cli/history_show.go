@@ -30,8 +30,8 @@ func reportSpan(r *history.Report) string {
 	return end.Sub(r.Started).Round(time.Second).String()
 }
 
-// showReport prints a report. seen is what YARN remembers of the application; nil: nothing.
-func (s *session) showReport(r *history.Report, seen *yarnclient.App, asJSON, all bool) error {
+// showReport prints a report. seen is what YARN remembers of the application, nil: nothing; runs says that it has not ended.
+func (s *session) showReport(r *history.Report, seen *yarnclient.App, runs, asJSON, all bool) error {
 	if asJSON {
 		out := struct {
 			*history.Report
@@ -42,7 +42,7 @@ func (s *session) showReport(r *history.Report, seen *yarnclient.App, asJSON, al
 		}
 		return s.out.json(out)
 	}
-	if _, err := fmt.Fprint(s.env.Stdout, s.reportHead(r, seen)); err != nil || r.Snapshot == nil {
+	if _, err := fmt.Fprint(s.env.Stdout, s.reportHead(r, seen, runs)); err != nil || r.Snapshot == nil {
 		return err
 	}
 	snap := r.Snapshot
@@ -63,11 +63,15 @@ func (s *session) titled(title string, head []string, rows [][]string) error {
 	return errors.Join(err, s.out.table(head, rows))
 }
 
-func (s *session) reportHead(r *history.Report, seen *yarnclient.App) string {
+func (s *session) reportHead(r *history.Report, seen *yarnclient.App, runs bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s, started %s, for %s\n", r.App, dash(printable(r.Job)), s.out.paint(stateColour(r.State), reportState(r)), r.Started.Local().Format(clock), reportSpan(r))
 	if !r.Complete {
-		fmt.Fprintf(&b, "not complete: written %s, and nothing after it\n", r.Written.Local().Format(clock))
+		after := "and nothing after it"
+		if runs {
+			after = fmt.Sprintf("the application runs still: `%s status %s` tells more", s.env.Program, r.App)
+		}
+		fmt.Fprintf(&b, "not complete: written %s, %s\n", r.Written.Local().Format(clock), after)
 	}
 	if r.Ending != "" {
 		fmt.Fprintf(&b, "the ApplicationMaster was ending: %s\n", printable(r.Ending))

@@ -63,6 +63,9 @@ func TestHistory(t *testing.T) {
 	app, _ := w.running()
 	shelf := history.Dir(filepath.Join(w.state, historyDir))
 	w.eventually("a report of the running job", func() bool { _, err := shelf.Get(t.Context(), app.id); return err == nil })
+	if text := w.result("history", app.id); !strings.Contains(text, "the application runs still") {
+		t.Errorf("of the running one:\n%s", text)
+	}
 	killMaster(t, app)
 	run.expect(5)
 	if text := w.result("history", app.id); !strings.Contains(text, "running when last seen") || !strings.Contains(text, "not complete: written") {
@@ -86,6 +89,7 @@ func TestProfileAndExporter(t *testing.T) {
 		t.Errorf("the stacks of the ApplicationMaster: %.300s", text)
 	}
 	w.start("log-level", app.id, "kafkasorce=debug").expect(2, `no component "kafkasorce": there are appmaster, agent`)
+	w.start("log-level", app.id).expect(2, "takes the id of an application and a level, got 1 arguments")
 	w.start("log-level", app.id, "debug", "--for", "-5s").expect(2, "--for is -5s")
 	w.start("log-level", app.id, "kafkasource=debug", "--for", "5s").expect(0)
 	file := filepath.Join(w.dir, "cpu.pprof")
@@ -93,6 +97,7 @@ func TestProfileAndExporter(t *testing.T) {
 	if data, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(data), "\x1f\x8b") {
 		t.Errorf("the CPU profile of an agent: %.20q, %v", data, err)
 	}
+	w.start("profile", app.id, "--agent", "1", "--cpu", "5m", "-o", w.dir).expect(3, "cannot write the profile: open "+w.dir)
 	w.start("profile", app.id, "--agent", "77", "--heap").expect(3, "no such agent")
 	w.start("profile", app.id, "--agent", "1").expect(2, "say which profile")
 	w.start("profile", app.id, "--heap").expect(2, "say whose profile")
@@ -101,7 +106,7 @@ func TestProfileAndExporter(t *testing.T) {
 	ex := w.start("exporter", "--listen", "127.0.0.1:0", "--refresh", "0s")
 	w.eventually("the exporter serves", func() bool { return strings.Contains(ex.stdout.String(), "/metrics") })
 	text := get(t, strings.TrimSpace(ex.stdout.String()))
-	for _, want := range []string{`heddle_app_up{app="` + app.id + `"} 1`, `heddle_job_state{app="` + app.id + `",heddle_job_name="endless"`, "heddle_appmaster_goroutines{", "heddle_exporter_up 1"} {
+	for _, want := range []string{`heddle_app_up{app="` + app.id + `",job="endless",user="`, `heddle_job_state{app="` + app.id + `",job="endless",user="`, "heddle_appmaster_goroutines{", "heddle_exporter_up 1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the exporter does not serve %s", want)
 		}

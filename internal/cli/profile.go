@@ -40,8 +40,13 @@ Show them by go tool pprof FILE, and a trace by go tool trace FILE.`,
 			if err != nil {
 				return usage(err)
 			}
+			if f.out = f.file(args[0], kind); f.out != "-" {
+				if err := creatable(f.out); err != nil {
+					return precondition(fmt.Errorf("cannot write the profile: %w", err))
+				}
+			}
 			return s.withMaster(cmd.Context(), args, func(ctx context.Context, ask asker) error {
-				return s.takeProfile(ctx, ask, args[0], f, kind, d)
+				return s.takeProfile(ctx, ask, f, kind, d)
 			})
 		},
 	}
@@ -89,11 +94,39 @@ func (f *profileFlags) process() string {
 	return f.agent
 }
 
+// file is where the profile goes; -: to standard output.
+func (f *profileFlags) file(app string, kind profile.Kind) string {
+	switch {
+	case f.out != "":
+		return f.out
+	case kind == profile.Stacks:
+		return "-"
+	}
+	return fmt.Sprintf("%s-%s-%s.%s", app, f.process(), kind, kind.Ext())
+}
+
+// creatable reports why a file can't be written, before minutes are spent on what goes into it.
+func creatable(file string) error {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil // who reads a pipe would take this for its end
+	}
+	_, serr := os.Lstat(file)
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if errors.Is(serr, os.ErrNotExist) {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}
+
 // profilePoll is the time between two questions whether a profile is there.
 const profilePoll = 200 * time.Millisecond
 
 // takeProfile has a profile taken, waits for it and writes it.
-func (s *session) takeProfile(ctx context.Context, ask asker, app string, f profileFlags, kind profile.Kind, d time.Duration) error {
+func (s *session) takeProfile(ctx context.Context, ask asker, f profileFlags, kind profile.Kind, d time.Duration) error {
 	q := url.Values{"of": {f.process()}, "kind": {string(kind)}}
 	if d > 0 {
 		q.Set("for", d.String())
@@ -133,7 +166,7 @@ func (s *session) takeProfile(ctx context.Context, ask asker, app string, f prof
 	}); err != nil {
 		return err
 	}
-	return s.writeProfile(f.out, app, p, data)
+	return s.writeProfile(f.out, p, data)
 }
 
 // agentPatience is how long a profile's agent is waited for, of an application that still starts its agents.
@@ -174,13 +207,7 @@ func (s *session) pollPause(ctx context.Context) error {
 }
 
 // writeProfile writes a profile where it was wanted.
-func (s *session) writeProfile(out, app string, p appmaster.ProcessProfile, data []byte) error {
-	if out == "" {
-		out = "-"
-		if p.Kind != profile.Stacks {
-			out = fmt.Sprintf("%s-%s-%s.%s", app, p.Of, p.Kind, p.Kind.Ext())
-		}
-	}
+func (s *session) writeProfile(out string, p appmaster.ProcessProfile, data []byte) error {
 	if out == "-" {
 		if p.Kind == profile.Stacks {
 			data = []byte(printableLines(string(data)))

@@ -4,6 +4,7 @@ package exporter
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,7 +18,9 @@ import (
 
 // Target is an application that can be asked for its metrics.
 type Target struct {
-	App, Job, Queue, User string
+	App, Queue, User string
+	// Job is the job's name; "": the one that its metrics tell.
+	Job string
 	// Read returns its metrics in the text format.
 	Read func(context.Context) ([]byte, error)
 }
@@ -136,7 +139,7 @@ func (e *Exporter) gather(ctx context.Context) *merged {
 			continue
 		}
 		if a.err == nil {
-			a.err = m.add(a.text, t.labels())
+			a.err = m.add(a.text, t)
 		}
 		m.gauge(appUp, "Whether the metrics of a running application could be read", t.labels(), truth(a.err))
 		m.gauge(appTook, "Time that reading them took", t.labels(), a.took.Seconds())
@@ -176,6 +179,13 @@ func (e *Exporter) find(ctx context.Context) error {
 	if err != nil {
 		e.cfg.Logger.Warn("cannot look for running applications", "err", err)
 		return err
+	}
+	jobs := map[string]string{}
+	for _, t := range e.targets {
+		jobs[t.App] = t.Job
+	}
+	for i := range found {
+		found[i].Job = cmp.Or(found[i].Job, jobs[found[i].App])
 	}
 	e.targets, e.found = found, time.Now()
 	silent := map[string]bool{}

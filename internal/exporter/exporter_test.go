@@ -169,3 +169,17 @@ func TestDenied(t *testing.T) {
 		t.Errorf("it logs\n%s", &log)
 	}
 }
+
+// TestJobOfItsMetrics: where nobody else tells the name of an application's job, its metrics do, also for the time when they can't be read.
+func TestJobOfItsMetrics(t *testing.T) {
+	var broken error
+	e := New(Config{Find: func(context.Context) ([]Target, error) {
+		return []Target{{App: "app-1", User: "alice", Read: reads(metrics("app-1", "clicks"), broken)}}, nil
+	}})
+	for _, up := range []string{"1", "0"} {
+		if _, text := scrape(e); !strings.Contains(text, `heddle_app_up{app="app-1",job="clicks",user="alice"} `+up) {
+			t.Errorf("no job at heddle_app_up, which is to be %s:\n%.600s", up, text)
+		}
+		broken = errors.New("it hangs")
+	}
+}

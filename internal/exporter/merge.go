@@ -41,8 +41,8 @@ type merged struct {
 
 func newMerged() *merged { return &merged{map[string][]*dto.MetricFamily{}} }
 
-// add adds an application's metrics, all or none.
-func (m *merged) add(text []byte, with []label) error {
+// add adds an application's metrics, all or none. Where the name of its job is not known, they tell it.
+func (m *merged) add(text []byte, t *Target) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	found, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
@@ -53,6 +53,10 @@ func (m *merged) add(text []byte, with []label) error {
 			return fmt.Errorf("cannot merge its metrics: %s is one of the exporter's own", name)
 		}
 	}
+	if t.Job == "" {
+		t.Job = jobOf(found["heddle_job_state"])
+	}
+	with := t.labels()
 	for name, f := range found {
 		for _, metric := range f.GetMetric() {
 			metric.Label = labelled(metric.GetLabel(), with)
@@ -61,6 +65,18 @@ func (m *merged) add(text []byte, with []label) error {
 		have.Metric = append(have.Metric, f.GetMetric()...)
 	}
 	return nil
+}
+
+// jobOf is the name of the job that a figure is of; "": it says none.
+func jobOf(f *dto.MetricFamily) string {
+	for _, metric := range f.GetMetric() {
+		for _, l := range metric.GetLabel() {
+			if l.GetName() == "heddle_job_name" {
+				return l.GetValue()
+			}
+		}
+	}
+	return ""
 }
 
 // of returns the family of a name and type.

@@ -18,7 +18,7 @@ func TestTypesThatDiffer(t *testing.T) {
 		"two":   "# TYPE a counter\na 2\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 3\nh_sum 2\nh_count 3\n# TYPE same counter\nsame 2\n",
 		"three": "a 3\n",
 	} {
-		if err := m.add([]byte(text), []label{{labelApp, app}}); err != nil {
+		if err := m.add([]byte(text), &Target{App: app}); err != nil {
 			t.Errorf("%s: %v", app, err)
 		}
 	}
@@ -45,10 +45,11 @@ func FuzzAdd(f *testing.F) {
 	f.Add([]byte("a{app=\"other\"} 1\n"))
 	f.Add([]byte("# TYPE a histogram\na_bucket{le=\"1\"} 1\na_count 1\na_sum 1\n"))
 	f.Add([]byte("a{app=\"other\",exported_app=\"x\"} 1\n"))
+	f.Add([]byte("heddle_job_state{heddle_job_name=\"x\",job=\"y\"} 1\n"))
 	f.Add([]byte("# TYPE heddle_app_up counter\nheddle_app_up{app=\"other\"} 1\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m := newMerged()
-		if m.add(text, []label{{labelApp, "mine"}}) != nil {
+		if m.add(text, &Target{App: "mine"}) != nil {
 			return
 		}
 		for name, families := range m.families {
