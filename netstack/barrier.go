@@ -94,7 +94,7 @@ func (g *Gate) Block(channel int) {
 		g.mu.Unlock()
 		return
 	}
-	ch.blocked = true
+	ch.blocked, ch.blockedAt = true, g.stack.clock()
 	g.blocked++
 	var fed []grant
 	if ch.view == nil && g.stack.cfg.ExclusivePerChannel == 0 {
@@ -117,7 +117,7 @@ func (g *Gate) Resume(channel int) {
 		g.mu.Unlock()
 		return
 	}
-	ch.blocked = false
+	ch.blocked, ch.resumedAt = false, g.stack.clock()
 	g.blocked--
 	if ch.view != nil {
 		g.mu.Unlock()

@@ -35,6 +35,9 @@ type channel struct {
 	excess  int  // of its floating segments, those that don't count as the gate's
 	whole   bool // its end has been received: it can't fail any more
 	dead    bool // its end has been taken, or it has failed
+
+	// When Block and Resume were last called, by the stack's clock; 0: never.
+	blockedAt, resumedAt int64
 }
 
 // inItem is a received segment or, with seg nil, an event.
@@ -67,6 +70,9 @@ func (g *Gate) receive(ch *channel, h wire.Header, seg *bufpool.Segment, hop *Ho
 	}
 	g.borrowLocked(ch)
 	gr := ch.announceLocked()
+	if hop != nil {
+		hop.Credit, hop.Backlog = ch.ledger.Granted(), int(h.Backlog)
+	}
 	g.queued++
 	g.stack.untaken.Add(1)
 	g.pushLocked(ch, inItem{seg: seg, n: int(h.Length), flags: h.Flags, seq: h.Seq, hop: hop})

@@ -191,7 +191,7 @@ func (ch *channel) item(in inItem) Item {
 		ch.gate.taken.Add(uint64(in.n))
 	}
 	if in.hop != nil {
-		in.hop.Taken = clockTime(ch.gate.stack.clock())
+		ch.taken(in.hop)
 	}
 	return Item{Channel: ch.index, Segment: in.seg, Payload: in.seg.Read(0, in.n), Hop: in.hop}
 }

@@ -31,6 +31,10 @@ type Hop struct {
 	Received time.Time // it was read whole
 	Taken    time.Time // Gate.Next returned it
 
+	Held    time.Duration // of the time from Received to Taken: while its channel was blocked (Gate.Block), for an alignment
+	Credit  int           // segments that the producer could yet send on the channel, when this one was received; 0 if Local
+	Backlog int           // segments of the channel that were behind it at the producer, when it left
+
 	Clock Offset // by which the producer's times were translated
 }
 
@@ -38,6 +42,7 @@ type Hop struct {
 type noted struct {
 	note          []byte
 	put, credited int64 // credited is 0 until there is credit
+	backlog       int   // segments behind it when it was popped
 }
 
 // clock is the time in ns since the Unix epoch, without the steps that a wall clock makes.
@@ -97,7 +102,16 @@ func (s *Stack) localHop(nt *noted) *Hop {
 		return nil
 	}
 	put := clockTime(nt.put)
-	return &Hop{Note: nt.note, Local: true, Put: put, Credited: put, Written: put, Received: put, Taken: clockTime(s.clock())}
+	return &Hop{Note: nt.note, Local: true, Put: put, Credited: put, Written: put, Received: put, Backlog: nt.backlog}
+}
+
+// taken completes the Hop of a segment that is taken now.
+func (ch *channel) taken(h *Hop) {
+	now := ch.gate.stack.clock()
+	h.Taken = clockTime(now)
+	ch.gate.mu.Lock()
+	defer ch.gate.mu.Unlock()
+	h.Held = time.Duration(max(0, min(now, ch.resumedAt)-max(ch.blockedAt, h.Received.UnixNano())))
 }
 
 // arrivingHop is what a trace frame promises of the data frame that follows. The read loop owns it.

@@ -72,6 +72,67 @@ func wantHop(t *testing.T, h *Hop, note string, spans ...time.Duration) {
 	}
 }
 
+// TestHopHeldAndCredit blocks a channel for an alignment, from another process and within one: how long it was blocked is told apart from the wait
+// before and after. Segments bring the credit that was left and what was behind them.
+func TestHopHeldAndCredit(t *testing.T) {
+	for name, local := range map[string]bool{"remote": false, "local": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := simulated(t, testnet.New(), func(c *Config) { c.ExclusivePerChannel, c.MaxPerChannel = 2, 2 })
+				if local {
+					b = a
+				}
+				p := mustPartition(t, a, "p", 1)
+				for range 4 { // before there is a consumer: those behind are known when one leaves
+					seg, err := p.Get(t.Context(), 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := p.PutNoted(0, seg, 4, []byte("n")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				g, _ := open(t, b, "p", a.Addr(), 0)
+				synctest.Wait()
+				var got []Hop
+				for i := range 4 {
+					time.Sleep(time.Second)
+					if i == 1 {
+						g.Block(0)
+						time.Sleep(5 * time.Second)
+						if _, ok, err := g.Next(); ok || err != nil {
+							t.Fatalf("a blocked channel gives something: %v, %v", ok, err)
+						}
+						g.Resume(0)
+						time.Sleep(2 * time.Second)
+					}
+					synctest.Wait()
+					it, ok, err := g.Next()
+					if err != nil || !ok || it.Hop == nil {
+						t.Fatalf("item %d: %+v, %v, %v", i, it, ok, err)
+					}
+					got = append(got, *it.Hop)
+					g.Recycle(it)
+					synctest.Wait()
+				}
+				held := []time.Duration{0, 5 * time.Second, 5 * time.Second, 0} // there is credit for the last when all is over
+				if local {
+					held[3] = 5 * time.Second
+				}
+				for i, h := range got {
+					want := held[i]
+					if h.Held != want || h.Held > h.Taken.Sub(h.Received) || h.Backlog != 3-i {
+						t.Errorf("segment %d was held for %v of %v, with %d behind it; want %v and %d", i, h.Held, h.Taken.Sub(h.Received), h.Backlog, want, 3-i)
+					}
+					if want := []int{1, 0, 0, 0}[i]; !local && h.Credit != want || local && h.Credit != 0 {
+						t.Errorf("segment %d left a credit of %d, want %d", i, h.Credit, want)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestNoteWithinProcess takes a segment that goes no further.
 func TestNoteWithinProcess(t *testing.T) {
 	a := start(t, nil)

@@ -219,6 +219,7 @@ func (p *Partition) popLocked(s *subpartition) outItem {
 		p.queued--
 		if it.noted != nil {
 			s.noted--
+			it.noted.backlog = s.segments
 		}
 	} else if s.priority > 0 {
 		s.priority--
