@@ -179,7 +179,7 @@ type TaskShares struct {
 // Hop is how long one phase of the way through an edge to a subtask took, for the records that were followed.
 type Hop struct {
 	Edge  int     `json:"edge"`
-	Phase string  `json:"phase"` // fill, credit, send_queue, wire, receive_queue
+	Phase string  `json:"phase"` // fill, credit, send_queue, wire, receive_queue, alignment
 	Count uint64  `json:"count"`
 	Mean  float64 `json:"mean"` // seconds; P50 and P99 are upper bounds of their buckets
 	P50   float64 `json:"p50"`

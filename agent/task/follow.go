@@ -25,7 +25,7 @@ type Follow struct {
 // on reports whether there is anything to follow.
 func (f *Follow) on() bool { return f.Rate > 0 || f.Ratio > 0 || f.Provider.Traces() }
 
-var phaseSpans = [telemetry.Phases]string{"fill segment", "wait for credit", "send queue", "write and wire", "receive queue"}
+var phaseSpans = [telemetry.Phases]string{"fill segment", "wait for credit", "send queue", "write and wire", "receive queue", "alignment"}
 
 // follower is what a task does about records that are followed. The task's goroutine owns it, but for the histograms.
 type follower struct {
@@ -47,6 +47,7 @@ type follower struct {
 
 	in      *input // whose segment is being read, if it has marks
 	hop     *netstack.Hop
+	shift   time.Duration // from the hop's clock to the task's
 	channel int
 	size    int
 	marks   []mark
@@ -120,7 +121,7 @@ func (f *follower) Due(n int, now int64) (index int, ok bool, again int64) {
 // Admit implements flow.Follower.
 func (f *follower) Admit() bool {
 	now := f.now()
-	f.admit = min(f.cfg.MaxRate, f.admit+now.Sub(f.admitAt).Seconds()*f.cfg.MaxRate)
+	f.admit = min(f.cfg.MaxRate, f.admit+max(0, now.Sub(f.admitAt).Seconds())*f.cfg.MaxRate)
 	f.admitAt = now
 	if f.admit < 1 {
 		return false
@@ -183,9 +184,9 @@ func (f *follower) pollAttrs(topic string) telemetry.Fixed {
 // Arrive implements flow.Follower.
 func (f *follower) Arrive(i int) flow.TraceContext {
 	m, h, now := &f.marks[i], f.hop, f.now()
-	times := [telemetry.Phases + 1]time.Time{h.Put.Add(-m.filled), h.Put, h.Credited, h.Written, h.Received, now}
+	times := f.times(m.filled, now)
 	for p := range telemetry.Phases {
-		if h.Local && p > telemetry.PhaseFill && p < telemetry.PhaseReceive {
+		if h.Local && p > telemetry.PhaseFill && p < telemetry.PhaseReceive || p == telemetry.PhaseAlign && h.Held == 0 {
 			continue
 		}
 		f.in.hops[p].Observe(max(0, times[p+1].Sub(times[p])))
@@ -199,7 +200,9 @@ func (f *follower) Arrive(i int) flow.TraceContext {
 	t.Int("heddle.segment.bytes", f.size)
 	t.Int("heddle.segment.record", m.index)
 	t.Int("heddle.queue.received", f.in.gate.Queued())
+	t.Int("heddle.backlog", h.Backlog)
 	if !h.Local {
+		t.Int("heddle.credit", h.Credit)
 		t.Float("heddle.clock.offset", h.Clock.Ahead.Seconds())
 		t.Float("heddle.clock.offset.error", h.Clock.Within.Seconds())
 	}
@@ -213,6 +216,18 @@ func (f *follower) Arrive(i int) flow.TraceContext {
 	}
 	st.At, st.Fixed = now, f.chain
 	return f.begin(&st)
+}
+
+// times are those between the phases of the hop, by the task's clock; now is the last. The exchange's clock is without the steps of the wall clock, by
+// which a task tells when its spans begin: so what the exchange says is moved by what the two differed when the segment came.
+func (f *follower) times(filled time.Duration, now time.Time) [telemetry.Phases + 1]time.Time {
+	h, received := f.hop, f.hop.Received.Add(f.shift)
+	aligning := now.Add(-h.Held)
+	if aligning.Before(received) {
+		aligning = received
+	}
+	put := h.Put.Add(f.shift)
+	return [telemetry.Phases + 1]time.Time{put.Add(-filled), put, h.Credited.Add(f.shift), h.Written.Add(f.shift), received, aligning, now}
 }
 
 // channelAttrs are the attributes of all hops by the channel that is being read.
@@ -268,6 +283,13 @@ func (f *follower) Done(err error) {
 	f.trail.Flush()
 }
 
+// abandon ends the span of a record at which the task ended: by a panic, or since a function ended the goroutine.
+func (f *follower) abandon() {
+	if f != nil {
+		f.Done(ErrExited)
+	}
+}
+
 // Attr implements flow.Follower.
 func (f *follower) Attr(attrs ...flow.TraceAttr) { f.trail.Set(attrs...) }
 
@@ -308,7 +330,10 @@ func (f *follower) Wrote(out, ch, index int, c flow.TraceContext) {
 
 // arriving takes note of the marks of a segment that is about to be read.
 func (f *follower) arriving(in *input, it *Item) {
-	f.in, f.hop, f.channel, f.size = in, it.Hop, it.Channel, len(it.Payload)
+	f.in, f.hop, f.channel, f.size, f.shift = in, it.Hop, it.Channel, len(it.Payload), 0
+	if !it.Hop.Taken.IsZero() {
+		f.shift = f.now().Sub(it.Hop.Taken)
+	}
 	f.marks = parseNote(f.marks[:0], it.Hop.Note)
 	f.indexes = f.indexes[:0]
 	for _, m := range f.marks {

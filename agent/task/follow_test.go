@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -51,8 +53,8 @@ func provider(t *testing.T, url string) *telemetry.Provider {
 	return p
 }
 
-// followInto is followed with the provider p.
-func followInto(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config, p *telemetry.Provider) []Report {
+// followInto is followed with the provider p, and perhaps with clocks of the tasks, by vertex.
+func followInto(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config, p *telemetry.Provider, clocks ...func() time.Time) []Report {
 	t.Helper()
 	plan, err := jobgraph.Compile(g, jobgraph.Options{})
 	if err != nil {
@@ -74,8 +76,11 @@ func followInto(t *testing.T, g *flow.Graph, splits int, exchange netstack.Confi
 		for sub := range plan.Vertices[v].Parallelism {
 			id := cluster.ExecutionID{Vertex: v, Subtask: sub}
 			in, out := Wire(plan, id, func(vertex, _ int) string { return stacks[vertex%2].Addr() })
-			task, err := New(Spec{ID: id, Graph: g, Plan: plan, Inputs: in, Outputs: out}, Env{Exchange: NewNetExchange(stacks[v%2]),
-				Follow: Follow{Provider: p, Rate: 1e9}})
+			env := Env{Exchange: NewNetExchange(stacks[v%2]), Follow: Follow{Provider: p, Rate: 1e9}}
+			if clocks != nil {
+				env.Clock = clocks[v]
+			}
+			task, err := New(Spec{ID: id, Graph: g, Plan: plan, Inputs: in, Outputs: out}, env)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,8 +208,8 @@ func TestFollowARecordThroughTwoProcesses(t *testing.T) {
 			phases[h.Phase] = true
 		}
 	}
-	if len(phases) != telemetry.Phases {
-		t.Errorf("phases %v were timed, want all %d", phases, telemetry.Phases)
+	if len(phases) != telemetry.Phases-1 || phases[telemetry.PhaseAlign] {
+		t.Errorf("phases %v were timed, want all %d but the alignment, of which there was none", phases, telemetry.Phases)
 	}
 }
 
@@ -223,6 +228,15 @@ func checkHop(t *testing.T, spans []otlptest.Span, hop otlptest.Span) {
 	}
 	if hop.Attrs["network.peer.address"] != "127.0.0.1" || len(hop.Attrs["network.peer.port"]) < 4 || hop.Attrs["network.transport"] != "tcp" || hop.Attrs["heddle.exchange.local"] != "false" || hop.Attrs["heddle.clock.offset.error"] == "" {
 		t.Errorf("a hop has the attributes %v", hop.Attrs)
+	}
+	for _, key := range []string{"heddle.vertex", "heddle.vertex.id", "heddle.subtask", "heddle.attempt", "heddle.edge", "heddle.channel", "heddle.producer.subtask", "heddle.connection",
+		"heddle.credit", "heddle.backlog", "heddle.segment.bytes", "heddle.segment.record", "heddle.queue.received", "heddle.clock.offset"} {
+		if hop.Attrs[key] == "" {
+			t.Errorf("a hop lacks %s: %v", key, hop.Attrs)
+		}
+	}
+	if n, err := strconv.Atoi(hop.Attrs["heddle.segment.bytes"]); err != nil || n < 8 {
+		t.Errorf("a segment has %s bytes", hop.Attrs["heddle.segment.bytes"])
 	}
 }
 
@@ -444,5 +458,180 @@ func TestDue(t *testing.T) {
 	}
 	if n := count(10*hour, 10*hour+10_000, 3); n < 95 || n > 106 {
 		t.Errorf("%d records of 10 seconds are followed by a clock that was set forward", n)
+	}
+}
+
+// TestHopByAClockThatWasSet: the wall clock of the consumer, or of the producer, was set since its process began. What the exchange measures, by clocks
+// without such steps, is neither longer nor shorter for it.
+func TestHopByAClockThatWasSet(t *testing.T) {
+	for name, by := range map[string][2]time.Duration{"consumer ahead": {0, time.Hour}, "consumer behind": {0, -time.Hour}, "producer ahead": {time.Hour, 0}, "producer behind": {-time.Hour, 0}} {
+		t.Run(name, func(t *testing.T) {
+			sink := &testjob.Sink[string]{}
+			g := job(words(1, 100), sink, probe{}, probe{})
+			g.Nodes[2].NoChain = true
+			collector := otlptest.Start(t)
+			p := provider(t, collector.URL)
+			clock := func(v int) func() time.Time { return func() time.Time { return time.Now().Add(by[v]) } }
+			began := time.Now()
+			reports := followInto(t, g, 1, netstack.Config{}, p, clock(0), clock(1))
+			most := time.Since(began)
+			if err := p.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			spans := collector.Spans()
+			hops := 0
+			for _, s := range spans {
+				if d := length(s); d < 0 || d > most {
+					t.Errorf("span %s takes %v", s.Name, d)
+				}
+				if s.Name == "exchange" {
+					hops++
+					checkHop(t, spans, s)
+					if off := time.Unix(0, int64(s.EndTimeUnixNano)).Sub(began.Add(by[1])); off < 0 || off > most {
+						t.Errorf("a hop ends %v after the beginning by the consumer's clock, of %v", off, most)
+					}
+				}
+			}
+			for _, h := range reports[1].Hops {
+				if h.Sum > most*time.Duration(len(spans)) {
+					t.Errorf("phase %d took %v", h.Phase, h.Sum)
+				}
+			}
+			if hops == 0 {
+				t.Error("no record was followed")
+			}
+		})
+	}
+}
+
+// TestBacklogAndCredit: where the consumer has no room, hops tell that no credit was left and how much was behind them.
+func TestBacklogAndCredit(t *testing.T) {
+	sink := &testjob.Sink[string]{}
+	src := words(1, 2000)
+	src.Batch = 20
+	g := job(src, sink, probe{}, probe{push: func(p *probe, b flow.Batch[string]) error {
+		time.Sleep(time.Duration(len(b.Recs)) * 20 * time.Microsecond)
+		return p.out.Push(b)
+	}})
+	g.Nodes[2].NoChain = true
+	spans, _ := followed(t, g, 1, netstack.Config{SegmentBytes: 1024, ExclusivePerChannel: 1, FloatingPerGate: -1, MaxPerChannel: 1, MaxPerSubpartition: 4})
+	behind, credit := 0, 0
+	for _, s := range spans {
+		if s.Name != "exchange" {
+			continue
+		}
+		if s.Attrs["heddle.backlog"] != "0" {
+			behind++
+		}
+		if s.Attrs["heddle.credit"] != "0" {
+			credit++
+		}
+	}
+	if behind == 0 || credit > 0 {
+		t.Errorf("%d hops tell of a backlog, %d of credit that was left; want some, and none", behind, credit)
+	}
+}
+
+// TestRecordThatEndsItsTask: the record at which a task panics, or at which a function ends its goroutine, is not lost to the trace, and says so.
+func TestRecordThatEndsItsTask(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("secret") }, "exit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			collector := otlptest.Start(t)
+			p := provider(t, collector.URL)
+			src := words(1, 10)
+			src.Batch = 1
+			g := job(src, &testjob.Sink[string]{}, probe{}, probe{push: func(*probe, flow.Batch[string]) error {
+				end()
+				return nil
+			}})
+			plan, err := jobgraph.Compile(g, jobgraph.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			task, err := New(Spec{Graph: g, Plan: plan}, Env{Exchange: NewMemory(1024, 2), Follow: Follow{Provider: p, Rate: 1e9}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			task.AddSplits([]flow.Split{{ID: "0"}}, true)
+			done := make(chan Result, 1)
+			go func() {
+				returned := false
+				defer func() {
+					if !returned {
+						done <- task.Exited()
+					}
+				}()
+				res := task.Run(t.Context())
+				returned = true
+				done <- res
+			}()
+			if res := <-done; res.State != cluster.Failed {
+				t.Fatalf("the task ended as %v", res.State)
+			}
+			if err := p.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			failed := 0
+			for _, s := range collector.Spans() {
+				if s.Status.GetMessage() != "" {
+					failed++
+				}
+				if strings.Contains(fmt.Sprint(s.Span), "secret") {
+					t.Errorf("a span tells what is nobody's business: %v", s.Span)
+				}
+			}
+			if failed != 1 {
+				t.Errorf("%d spans have failed of %v, want 1", failed, names(collector.Spans()))
+			}
+		})
+	}
+}
+
+// TestDueByRatio: about the share of all records that is asked for, at most one of a batch.
+func TestDueByRatio(t *testing.T) {
+	for _, ratio := range []float64{0.001, 0.01, 1} {
+		f := &follower{cfg: Follow{Ratio: ratio}}
+		n := 0
+		const batches, size = 20_000, 50
+		for i := range int64(batches) {
+			index, ok, again := f.Due(size, i)
+			if again > i+1 {
+				t.Fatalf("it is to be asked again at %d", again)
+			}
+			if ok && (index < 0 || index >= size) {
+				t.Fatalf("record %d of %d is followed", index, size)
+			}
+			if ok {
+				n++
+			}
+		}
+		if want := min(1, ratio*size) * batches; float64(n) < want*0.8 || float64(n) > want*1.2 {
+			t.Errorf("%d of %d records are followed, want about %v", n, batches*size, want)
+		}
+	}
+	f := &follower{cfg: Follow{}}
+	if _, ok, again := f.Due(5, 0); ok || again != flow.MaxTime {
+		t.Errorf("without rate and ratio: %v, again at %d", ok, again)
+	}
+}
+
+// TestAdmit: records that come with a sampled trace are followed up to a rate, however long none came before.
+func TestAdmit(t *testing.T) {
+	now := time.Unix(1000, 0)
+	f := newFollower(&Task{env: Env{Clock: func() time.Time { return now }}, vertex: &jobgraph.Vertex{}}, Follow{MaxRate: 100})
+	for _, x := range []struct {
+		pass time.Duration
+		want int
+	}{{0, 100}, {0, 0}, {100 * time.Millisecond, 10}, {time.Hour, 100}, {-time.Hour, 0}, {time.Second, 100}} {
+		now = now.Add(x.pass)
+		n := 0
+		for range 1000 {
+			if f.Admit() {
+				n++
+			}
+		}
+		if n != x.want {
+			t.Errorf("after %v %d records are admitted, want %d", x.pass, n, x.want)
+		}
 	}
 }

@@ -57,6 +57,7 @@ func (t *Task) Exited() Result {
 
 // ended aborts the task because of a failure, which does not count if it was cancelled.
 func (t *Task) ended(failure cluster.Failure) Result {
+	t.follow.abandon()
 	cancelled := t.cancelled.Load()
 	cause := error(failure)
 	if cancelled {

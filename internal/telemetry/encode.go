@@ -161,7 +161,7 @@ func appendLink(b []byte, l *flow.TraceContext) []byte {
 	b = protowire.AppendVarint(b, uint64(1+protowire.SizeBytes(len(l.Trace))+1+protowire.SizeBytes(len(l.Span))+1+protowire.SizeFixed32()))
 	b = appendBytes(b, linkTrace, l.Trace[:])
 	b = appendBytes(b, linkSpan, l.Span[:])
-	return appendFixed32(b, linkFlags, spanFlags(1, true))
+	return appendFixed32(b, linkFlags, spanFlags(trace.TraceFlags(l.Flags), true))
 }
 
 func appendEvent(b []byte, name string, at uint64, attrs []flow.TraceAttr) []byte {

@@ -7,8 +7,9 @@ const (
 	PhaseSend           // in the send queue of the connection
 	PhaseWire           // written and on the wire
 	PhaseReceive        // in the receive queue, and behind other records of its segment
+	PhaseAlign          // while its channel was blocked until others had come to the same barrier
 	Phases
 )
 
 // PhaseNames are the names of the phases in figures.
-var PhaseNames = [Phases]string{"fill", "credit", "send_queue", "wire", "receive_queue"}
+var PhaseNames = [Phases]string{"fill", "credit", "send_queue", "wire", "receive_queue", "alignment"}

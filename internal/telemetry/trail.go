@@ -27,7 +27,7 @@ type Trail struct {
 func (p *Provider) Trail() *Trail { return &Trail{p: p} }
 
 // Begin begins a span of a trace that was sampled, as far as this process is concerned, by Provider.Start, by Root, or by another process of the
-// application: no sampler is asked. Without a sampled parent nothing is recorded, and the context is zero. The span before it must have ended.
+// application: no sampler is asked. Without a sampled parent nothing is recorded, and the context is zero. A span that is still being written ends.
 func (t *Trail) Begin(st *Start) flow.TraceContext {
 	if !t.p.Traces() || !st.Parent.Sampled() {
 		return flow.TraceContext{}
@@ -72,8 +72,9 @@ func randomID() (id uint64) {
 	return id
 }
 
-// begin writes the beginning of a span; c is its context but for the span itself.
+// begin writes the beginning of a span; c is its context but for the span itself. One that is open is ended: half of it would spoil a whole batch.
 func (t *Trail) begin(st *Start, c flow.TraceContext) {
+	t.End(st.At)
 	binary.NativeEndian.PutUint64(c.Span[:], randomID())
 	if st.At.IsZero() {
 		st.At = time.Now()
