@@ -50,6 +50,9 @@ type Process struct {
 	GCPause    float64 `json:"gc_pause"` // seconds in all
 	CPU        float64 `json:"cpu"`      // seconds used
 	Goroutines int     `json:"goroutines"`
+
+	SpansExported int64 `json:"spans_exported"`
+	SpansDropped  int64 `json:"spans_dropped"`
 }
 
 // How much of the past a snapshot shows.
@@ -126,7 +129,8 @@ func containerView(id cluster.AgentID, a *agentRecord, state string) Container {
 }
 
 // processView are this process's figures.
-func processView() Process {
-	p := telemetry.ReadProcess()
-	return Process{RSS: p.RSS, Heap: p.Heap, Memory: p.Memory, GCs: p.GCs, GCPause: p.GCPause.Seconds(), CPU: p.CPU.Seconds(), Goroutines: p.Goroutines}
+func processView(trace *telemetry.Provider) Process {
+	p, spans := telemetry.ReadProcess(), trace.Stats()
+	return Process{SpansExported: spans.Exported, SpansDropped: spans.Dropped + spans.Failed,
+		RSS: p.RSS, Heap: p.Heap, Memory: p.Memory, GCs: p.GCs, GCPause: p.GCPause.Seconds(), CPU: p.CPU.Seconds(), Goroutines: p.Goroutines}
 }

@@ -177,4 +177,5 @@ func (l *life) over(state string) {
 		l.root.Fail("the job failed; its cause is in the application's result")
 	}
 	l.flows()
+	l.p.Over() // there is no more to come: the collector gets it while agents end
 }

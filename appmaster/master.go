@@ -266,6 +266,7 @@ func (m *master) loop(ctx context.Context) {
 		if state, _ := m.job0().State(); state.Final() && !m.leaving {
 			until = now.Add(m.cfg.StopGrace)
 			m.dismiss()
+			m.life.over(state.String())
 		}
 		if m.leaving && (!now.Before(until) || m.running() == 0) {
 			m.publish(now)

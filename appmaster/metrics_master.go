@@ -15,6 +15,8 @@ func (f *figures) master(p *Process) {
 	f.add("heddle.appmaster.gc.pause", "s", "Time that they stopped it, estimated", counter, p.GCPause)
 	f.add("heddle.appmaster.cpu.time", "s", "Processor time that it used", counter, p.CPU)
 	f.add("heddle.appmaster.goroutines", "{goroutine}", "Goroutines of the ApplicationMaster", gauge, float64(p.Goroutines))
+	f.add("heddle.appmaster.spans.exported", "{span}", "Spans that the ApplicationMaster sent to the collector", counter, float64(p.SpansExported))
+	f.add("heddle.appmaster.spans.dropped", "{span}", "Those lost since the collector was slow or away", counter, float64(p.SpansDropped))
 }
 
 // tokens are the figures of tokens for services outside.

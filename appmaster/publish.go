@@ -19,7 +19,7 @@ func (m *master) publish(now time.Time) {
 	s := &Snapshot{
 		App: m.cfg.App, Job: m.cfg.Job.Name, State: state.String(), Since: since, Started: m.started, Time: now,
 		MasterAttempt: m.cfg.Attempt, Pending: m.plane.Explain(now),
-		States: slices.Clone(m.states), Failures: slices.Clone(m.failures), Process: processView(),
+		States: slices.Clone(m.states), Failures: slices.Clone(m.failures), Process: processView(m.cfg.Trace),
 		Attempt: m.job0().Attempt(), Cause: m.causeView(), Warnings: slices.Clone(m.warnings), Waiting: m.waiting(now, state), Containers: m.counts,
 	}
 	tasks := map[cluster.SlotID][]string{}

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -19,8 +21,18 @@ import (
 
 // telemetrySettings are what the options, and else OpenTelemetry's variables, say of traces and metrics.
 func (s *session) telemetrySettings(c *conf.Config) (telemetry.Settings, error) {
-	headers := c.Text("trace.headers")
-	set, err := telemetry.Resolve(c.Text("trace.endpoint"), c.Text("trace.protocol"), headers, s.env.Getenv)
+	foreign := map[string]string{} // what options have of OpenTelemetry's variables for all signals: those for one signal go before it
+	option := func(name string) string {
+		v, _ := c.Value(name)
+		if v.Layer == conf.FromEnvironment && v.Where == v.Option.Also {
+			foreign[v.Where] = v.Text
+			return ""
+		}
+		return v.Text
+	}
+	set, err := telemetry.Resolve(option("trace.endpoint"), option("trace.protocol"), option("trace.headers"), func(name string) string {
+		return cmp.Or(foreign[name], s.env.Getenv(name))
+	})
 	if err != nil {
 		return set, usage(err, "see trace.endpoint, trace.protocol and trace.headers in `heddle config`, and the OTEL_EXPORTER_OTLP_ variables")
 	}
@@ -45,11 +57,12 @@ type submitTrace struct {
 	provider *telemetry.Provider
 	span     telemetry.Span
 	times    *timings
+	warn     io.Writer
 }
 
 // traceSubmission begins the trace of an application's life. That it can't be traced does not keep it from starting.
 func (s *session) traceSubmission(ctx context.Context, c *conf.Config, job string, times *timings) *submitTrace {
-	t := &submitTrace{times: times}
+	t := &submitTrace{times: times, warn: s.env.Stderr}
 	set, err := s.telemetrySettings(c)
 	if err == nil {
 		t.provider, err = telemetry.New(ctx, telemetry.Config{Settings: set, Service: job, Instance: "client", Version: version(),
@@ -93,7 +106,13 @@ func (t *submitTrace) end(app string, err error) (wait func()) {
 		defer close(sent)
 		closeTelemetry(t.provider)
 	}()
-	return func() { <-sent }
+	return func() {
+		<-sent
+		if st := t.provider.Stats(); st.Failed+st.Dropped > 0 {
+			fmt.Fprintf(t.warn, "heddle: warning: the OTLP collector %s does not take traces: %d spans of the application's start are lost, and its end may have waited for it, for %v at most\n",
+				t.provider.Endpoint(), st.Failed+st.Dropped, lastTraces)
+		}
+	}
 }
 
 func appID(r *running) string {
@@ -151,9 +170,18 @@ func (f *figureFront) snapshot() *appmaster.Snapshot {
 // lastTraces is how long a process that ends waits for the collector to take what is left. Tests change it.
 var lastTraces = 2 * time.Second
 
+// leastTraces is for how long it waits at least, however long ago its job was over: a job's end waits for agents first, and then for the
+// ApplicationMaster, but not twice for a collector that hangs.
+const leastTraces = 250 * time.Millisecond
+
+// lastWait is how long the collector is waited for where the job was over some time ago.
+func lastWait(ago time.Duration) time.Duration {
+	return max(min(leastTraces, lastTraces), lastTraces-ago)
+}
+
 // closeTelemetry sends what is left. That some is lost is no reason to fail, and was logged.
 func closeTelemetry(p *telemetry.Provider) {
-	ctx, cancel := context.WithTimeout(context.Background(), lastTraces)
+	ctx, cancel := context.WithTimeout(context.Background(), lastWait(p.SinceOver()))
 	defer cancel()
 	_ = p.Close(ctx)
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -48,6 +50,10 @@ type Provider struct {
 	samplesAll bool
 	metrics    *sdkmetric.MeterProvider // nil: no metrics
 	log        *slog.Logger
+	endpoint   string
+
+	over     atomic.Pointer[time.Time] // when Over was called; nil: not yet
+	flushing sync.WaitGroup            // Over's
 }
 
 // scope names what makes the spans and metrics.
@@ -65,7 +71,7 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot describe this process to the OTLP collector: %w", err)
 	}
-	p := &Provider{log: cfg.Logger}
+	p := &Provider{log: cfg.Logger, endpoint: cfg.to(cmp.Or(cfg.traces, cfg.metrics), "").url}
 	quietSDK(cfg.Logger)
 	if cfg.Traces {
 		exporter, err := newExporter(ctx, cfg.spanClient(), res, cfg.Version)
@@ -146,6 +152,34 @@ func (p *Provider) Stats() Stats {
 	return Stats{p.queue.exported.Load(), p.queue.dropped.Load(), p.queue.failed.Load()}
 }
 
+// Endpoint is where spans go, or else metrics.
+func (p *Provider) Endpoint() string {
+	if p == nil {
+		return ""
+	}
+	return p.endpoint
+}
+
+// Over says that what is traced is over, while the process has something else to do before it ends: what waits is sent meanwhile, until Close.
+func (p *Provider) Over() {
+	now := time.Now()
+	if p == nil || !p.over.CompareAndSwap(nil, &now) || !p.Traces() {
+		return
+	}
+	p.flushing.Go(func() { _ = p.Flush(context.Background()) }) // Close ends it
+}
+
+// SinceOver is how long ago Over was called, 0 if it was not.
+func (p *Provider) SinceOver() time.Duration {
+	if p == nil {
+		return 0
+	}
+	if at := p.over.Load(); at != nil {
+		return time.Since(*at)
+	}
+	return 0
+}
+
 // Flush sends the spans that wait, within ctx.
 func (p *Provider) Flush(ctx context.Context) error {
 	if !p.Traces() {
@@ -161,6 +195,7 @@ func (p *Provider) Close(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	var spans, metrics error
+	began := time.Now()
 	if p.spans != nil {
 		wg.Go(func() {
 			spans = p.spans.Shutdown(ctx)
@@ -173,6 +208,12 @@ func (p *Provider) Close(ctx context.Context) error {
 		wg.Go(func() { metrics = p.metrics.Shutdown(ctx) })
 	}
 	wg.Wait()
+	p.flushing.Wait() // Shutdown has ended it
+	if ctx.Err() != nil {
+		st := p.Stats()
+		p.log.Warn("the OTLP collector is given up: it did not take the last traces and metrics in time", "endpoint", p.endpoint,
+			"waited", time.Since(began).Round(time.Millisecond), "lost", st.Failed, "dropped", st.Dropped)
+	}
 	if err := errors.Join(spans, metrics); err != nil {
 		return fmt.Errorf("cannot send the last traces and metrics: %w", err)
 	}

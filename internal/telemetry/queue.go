@@ -41,7 +41,9 @@ type queue struct {
 
 	exported, dropped, failed atomic.Int64
 
-	complained time.Time // owned by the exporting goroutine: when a failure was last logged
+	// Owned by the exporting goroutine: when it was last logged that spans are lost, and how many were by then.
+	complained time.Time
+	told       int64
 }
 
 // batch is spans that go out together.
@@ -227,14 +229,29 @@ func (q *queue) export(ctx context.Context, b batch) {
 	q.done(b)
 	if err == nil {
 		q.exported.Add(int64(b.n))
+	} else {
+		q.failed.Add(int64(b.n))
+	}
+	q.complain(err)
+}
+
+// complain logs, now and then, that spans are lost: by err, or since they came faster than the collector takes them.
+func (q *queue) complain(err error) {
+	failed, dropped := q.failed.Load(), q.dropped.Load()
+	if failed+dropped == q.told {
 		return
 	}
-	q.failed.Add(int64(b.n))
-	if now := time.Now(); now.Sub(q.complained) >= complainGap {
-		q.complained = now
-		q.log.Warn("traces are lost: the OTLP collector does not take them; the job goes on", "endpoint", q.endpoint,
-			"err", err, "lost", q.failed.Load(), "dropped", q.dropped.Load())
+	now := time.Now()
+	if now.Sub(q.complained) < complainGap {
+		return
 	}
+	q.complained, q.told = now, failed+dropped
+	if err == nil {
+		q.log.Warn("traces are lost: the OTLP collector takes them more slowly than they come; the job goes on", "endpoint", q.endpoint,
+			"lost", failed, "dropped", dropped)
+		return
+	}
+	q.log.Warn("traces are lost: the OTLP collector does not take them; the job goes on", "endpoint", q.endpoint, "err", err, "lost", failed, "dropped", dropped)
 }
 
 // ForceFlush implements sdktrace.SpanProcessor.
