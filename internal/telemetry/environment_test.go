@@ -32,6 +32,9 @@ func TestEnvironment(t *testing.T) {
 		{name: "for each", env: map[string]string{"ENDPOINT": "http://127.0.0.1:1", "TRACES_ENDPOINT": "AT/v1/traces", "METRICS_ENDPOINT": "AT/v1/metrics"}, spans: both, metrics: true},
 		{name: "headers", env: map[string]string{"ENDPOINT": "AT", "HEADERS": "x-team=a%20b"}, spans: both, metrics: true, header: [2]string{"X-Team", "a b"}},
 		{name: "headers for traces", env: map[string]string{"TRACES_ENDPOINT": "AT/v1/traces", "HEADERS": "x-team=a", "TRACES_HEADERS": "x-team=b"}, spans: both, header: [2]string{"X-Team", "b"}},
+		{name: "headers for traces at the common endpoint", env: map[string]string{"ENDPOINT": "AT", "HEADERS": "x-team=a", "TRACES_HEADERS": "x-team=b", "OTEL_METRICS_EXPORTER": "none"}, spans: both, header: [2]string{"X-Team", "b"}},
+		{name: "protocol for traces at the common endpoint", env: map[string]string{"ENDPOINT": "AT", "PROTOCOL": "grpc", "TRACES_PROTOCOL": "http/protobuf"}, spans: both}, // the collector takes HTTP alone
+		{name: "protocol for metrics at the common endpoint", env: map[string]string{"ENDPOINT": "AT", "PROTOCOL": "grpc", "METRICS_PROTOCOL": "http/protobuf"}, metrics: true},
 		{name: "compression", env: map[string]string{"ENDPOINT": "AT", "COMPRESSION": "gzip"}, spans: both, metrics: true, header: [2]string{"Content-Encoding", "gzip"}},
 		{name: "disabled", env: map[string]string{"ENDPOINT": "AT", "OTEL_SDK_DISABLED": "true"}},
 		{name: "no traces", env: map[string]string{"ENDPOINT": "AT", "OTEL_TRACES_EXPORTER": "none"}, metrics: true},

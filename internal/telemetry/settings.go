@@ -61,14 +61,17 @@ func Resolve(endpoint, protocol, headers string, getenv func(string) string) (Se
 			on   *bool
 		}{{"TRACES", &s.traces, &s.Traces}, {"METRICS", &s.metrics, &s.Metrics}} {
 			of := func(what string) string { return env("OTEL_EXPORTER_OTLP_" + x.name + "_" + what) }
-			if of("ENDPOINT") == "" {
-				*x.on = *x.on && s.Endpoint != ""
+			*x.on = *x.on && cmp.Or(of("ENDPOINT"), s.Endpoint) != ""
+			if !*x.on || of("ENDPOINT")+of("PROTOCOL")+of("HEADERS") == "" {
 				continue
 			}
-			one := Settings{Endpoint: of("ENDPOINT"), Protocol: cmp.Or(protocol, of("PROTOCOL"), s.Protocol)}
+			one := Settings{Endpoint: cmp.Or(of("ENDPOINT"), s.Endpoint), Protocol: cmp.Or(protocol, of("PROTOCOL"), s.Protocol)}
 			url, err := one.complete(cmp.Or(of("HEADERS"), headers))
 			if err != nil {
 				return Settings{}, err
+			}
+			if of("ENDPOINT") == "" { // the common one, to which the path belongs
+				url = one.to(nil, "/v1/"+strings.ToLower(x.name)).url
 			}
 			*x.own = &target{url, one.Protocol, one.Headers}
 		}

@@ -274,17 +274,28 @@ func TestCheckpoint(t *testing.T) {
 	at := time.Unix(100, 0)
 	cp := p.Checkpoint("checkpoint", at, A("heddle.checkpoint", 7))
 	cp.Step(StepTrigger, at.Add(time.Second), at.Add(time.Second))
-	p.Step(cp.Context(), StepAlignment, at.Add(3*time.Second), at.Add(2*time.Second), A("heddle.subtask", 1)) // by clocks that differ: no span is negative
+	told, ok := ParseTraceparent(Traceparent(cp.Context())) // as another process hears of it
+	if !ok {
+		t.Fatal("a checkpoint can't be handed on")
+	}
+	p.Step(told, StepAlignment, at.Add(3*time.Second), at.Add(2*time.Second), A("heddle.subtask", 1)) // by clocks that differ: no span is negative
+	for _, step := range []string{StepSnapshot, StepUpload, StepAcknowledge} {
+		p.Step(told, step, at.Add(3*time.Second), at.Add(4*time.Second), A("heddle.subtask", 1))
+	}
+	cp.Step(StepComplete, at.Add(4*time.Second), at.Add(5*time.Second))
 	cp.End(at.Add(5*time.Second), "the job was cancelled")
 	if err := closeNow(t, p, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	spans := c.Spans()
-	if len(spans) != 3 || spans[0].Name != "checkpoint" || spans[0].Status.GetMessage() == "" || spans[0].Attrs["heddle.checkpoint"] != "7" {
+	if len(spans) != 7 || spans[0].Name != "checkpoint" || spans[0].Status.GetMessage() == "" || spans[0].Attrs["heddle.checkpoint"] != "7" {
 		t.Fatalf("the spans are %v", spans)
 	}
-	for _, s := range spans[1:] {
-		if string(s.ParentSpanId) != string(spans[0].SpanId) || s.EndTimeUnixNano < s.StartTimeUnixNano {
+	for i, s := range spans[1:] {
+		if want := []string{"trigger", "alignment", "snapshot", "upload", "acknowledge", "complete"}[i]; s.Name != want {
+			t.Errorf("step %d is %s, want %s", i, s.Name, want)
+		}
+		if string(s.TraceId) != string(spans[0].TraceId) || string(s.ParentSpanId) != string(spans[0].SpanId) || s.EndTimeUnixNano < s.StartTimeUnixNano {
 			t.Errorf("the span %v is not below the checkpoint, or ends early", s.Span)
 		}
 	}
