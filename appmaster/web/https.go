@@ -89,10 +89,11 @@ func (s *Server) channelOf(r *http.Request) *Channel {
 
 // listener is where the server takes connections.
 func (s *Server) listener() net.Listener {
+	l := boundedListener(s.cfg.Listener, places())
 	if s.tls == nil {
-		return s.cfg.Listener
+		return l
 	}
-	return tls.NewListener(s.cfg.Listener, s.tls)
+	return tls.NewListener(l, s.tls)
 }
 
 // scheme is how the server is spoken to.

@@ -173,7 +173,8 @@ func topLines(out *terminal, snap *appmaster.Snapshot) []string {
 	}
 	var rows [][]string
 	for _, v := range snap.Vertices {
-		rows = append(rows, []string{v.Name, tasks(v.Tasks), number(int64(v.InRate)) + "/s", number(int64(v.OutRate)) + "/s", loadBar(v.Busy, v.Blocked), share(v.Busy), share(v.Blocked), behind(snap.Time, v.Watermark)})
+		_, in := recordsIn(v)
+		rows = append(rows, []string{v.Name, tasks(v.Tasks), in, number(int64(v.OutRate)) + "/s", loadBar(v.Busy, v.Blocked), share(v.Busy), share(v.Blocked), behind(snap.Time, v.Watermark)})
 	}
 	lines = append(append(lines, ""), out.tableLines(out.narrow([]string{"VERTEX", "TASKS", "IN", "OUT", "LOAD", "BUSY", "BLOCKED", "BEHIND"}, rows, 4, 1))...)
 	if rows := splitRows(snap); len(rows) > 0 {

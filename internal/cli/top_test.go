@@ -35,6 +35,16 @@ func TestTopLines(t *testing.T) {
 	}
 }
 
+// TestTopOfASource: a source has no input with a rate, so none is shown; 0/s would say that it stands still.
+func TestTopOfASource(t *testing.T) {
+	snap := topSnapshot("running")
+	snap.Vertices = snap.Vertices[:1]
+	snap.Vertices[0].Operators = []appmaster.Operator{{Kind: "source"}}
+	if text := strings.Join(topLines(&terminal{width: 120}, snap), "\n"); strings.Contains(text, " 0/s") {
+		t.Errorf("a rate of a source's input:\n%s", text)
+	}
+}
+
 // TestTopNarrow: in a narrow terminal names are cut and columns left out, and no figure is cut in half.
 func TestTopNarrow(t *testing.T) {
 	snap := topSnapshot("running")
