@@ -22,7 +22,8 @@ type Result struct {
 func (t *Task) Run(ctx context.Context) Result {
 	t.goroutine.Store(goroutineID())
 	defer context.AfterFunc(ctx, t.Cancel)()
-	ctx, cancel := context.WithCancel(ctx)
+	given := ctx
+	ctx, cancel := context.WithCancel(given)
 	defer cancel()
 	t.mu.Lock()
 	t.cancelRun = cancel
@@ -34,8 +35,10 @@ func (t *Task) Run(ctx context.Context) Result {
 	if err == nil {
 		return Result{State: cluster.Finished}
 	}
-	if ctx.Err() != nil {
-		t.Cancel() // functions may have seen the context's end before the task did
+	// Functions may have seen the context's end before the task did; so may another task of the same context, whose partition failed ours, and that
+	// before the end has got as far as the context derived from it.
+	if ctx.Err() != nil || given.Err() != nil {
+		t.Cancel()
 	}
 	return t.ended(failureOf(err, t.current))
 }

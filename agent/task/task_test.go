@@ -345,6 +345,20 @@ func TestCancelBeforeRun(t *testing.T) {
 	}
 }
 
+// ended is a context that has ended, of which those who wait are not told yet.
+type ended struct{ context.Context }
+
+func (ended) Err() error { return context.Canceled }
+
+// TestCancelOfAllAtOnce: one task of a context that ends is told before another, whose input fails by that before it is told itself.
+func TestCancelOfAllAtOnce(t *testing.T) {
+	p := probe{open: func(context.Context, *probe) error { return errors.New("the producer of my partition was cancelled") }}
+	r := newRig(t, job(words(1, 0), &testjob.Sink[string]{}, p), Env{}, 2)
+	if res := r.run(ended{t.Context()}); res[0].State != cluster.Canceled {
+		t.Errorf("task ended as %v: %v", res[0].State, res[0].Failure)
+	}
+}
+
 func TestStack(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	p := probe{open: func(context.Context, *probe) error {

@@ -299,10 +299,7 @@ func (r *run) outcome(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(r.failures) > 0 {
-		return r.failures[0]
-	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // from without, or by the first failure: those that only follow from another's end say less
 		return context.Cause(ctx)
 	}
 	return nil
