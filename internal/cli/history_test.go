@@ -114,6 +114,7 @@ func TestProfileAndExporter(t *testing.T) {
 	ex.signals <- os.Interrupt
 	ex.expect(0)
 	w.start("cancel").expect(0)
+	w.start("profile", app.id, "--master", "--heap").expect(3, "has ended: canceled", "history "+app.id)
 	w.start("run", w.endless(), "--detach", "--profile.enabled=false").expect(0)
 	app, _ = w.running()
 	w.start("profile", app.id, "--master", "--heap").expect(3, "profile.enabled")

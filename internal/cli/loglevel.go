@@ -115,7 +115,7 @@ func (s *session) withMaster(ctx context.Context, args []string, do func(context
 		return err
 	}
 	if !app.alive() {
-		return precondition(fmt.Errorf("%s has ended already", app.id))
+		return s.over(ctx, app)
 	}
 	c, err := openClient(app)
 	if err != nil {
@@ -123,7 +123,11 @@ func (s *session) withMaster(ctx context.Context, args []string, do func(context
 	}
 	defer c.close()
 	return do(ctx, func(ctx context.Context, question func(context.Context, *client) error) error {
-		return refusal(question(ctx, c))
+		err := question(ctx, c)
+		if err != nil && !app.alive() {
+			return s.over(ctx, app)
+		}
+		return refusal(err)
 	})
 }
 

@@ -52,7 +52,13 @@ In a pipe, or with --once, the state is printed once.`,
 				return err
 			}
 			defer client.close()
-			return s.top(cmd.Context(), app.id, client.snapshot, once, every)
+			return s.top(cmd.Context(), app.id, func(ctx context.Context) (*appmaster.Snapshot, error) {
+				snap, err := client.snapshot(ctx)
+				if err != nil && !app.alive() {
+					err = s.over(ctx, app)
+				}
+				return snap, err
+			}, once, every)
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "print the state once")
@@ -68,7 +74,7 @@ func (f *follower) seen(ctx context.Context) (*appmaster.Snapshot, error) {
 		case s.report == nil:
 			return nil, s.reportEr
 		case s.report.Ended():
-			return nil, precondition(fmt.Errorf("%s has ended: %s", f.id, yarnState(*s.report).State), "heddle status "+f.id.String())
+			return nil, precondition(&ended{f.id.String(), yarnState(*s.report).State, ""}, "heddle status "+f.id.String())
 		}
 		if f.h.hidden(*s.report) {
 			return nil, f.h.hiddenError(*s.report)
@@ -87,6 +93,21 @@ func (f *follower) seen(ctx context.Context) (*appmaster.Snapshot, error) {
 // errNotYet is of an application that waits for its ApplicationMaster.
 var errNotYet = errors.New("does not run yet")
 
+// ended is the error of who asks an application that is over.
+type ended struct{ app, state, cause string }
+
+func (e *ended) Error() string { return e.app + " has ended: " + e.state }
+
+// over says that an application of this host is over, and how it went.
+func (s *session) over(ctx context.Context, app appDir) error {
+	st := stateOf(ctx, app, false)
+	e := &ended{app: app.id, state: st.State}
+	if st.Cause != nil {
+		e.cause = st.Cause.Message
+	}
+	return precondition(e, s.env.Program+" history "+app.id)
+}
+
 // isExit reports whether an error says with which code to exit.
 func isExit(err error) bool {
 	_, ok := errors.AsType[*exitError](err)
@@ -96,7 +117,7 @@ func isExit(err error) bool {
 // topPatience is how many answers in a row may be missing until the application counts as gone.
 const topPatience = 5
 
-// top draws what look sees until the application is over.
+// top draws what look sees until the application is over. It may leave before it is seen to be, so the last picture stays with a line that tells.
 func (s *session) top(ctx context.Context, app string, look func(context.Context) (*appmaster.Snapshot, error), once bool, every time.Duration) error {
 	var view redrawn
 	var lines []string
@@ -119,6 +140,10 @@ func (s *session) top(ctx context.Context, app string, look func(context.Context
 		case ctx.Err() != nil:
 			return nil
 		case isExit(err):
+			if e, ok := errors.AsType[*ended](err); ok && lines != nil {
+				view.redraw(s.out, append(endedLines(s.out, e), lines...))
+				return nil
+			}
 			return err
 		case errors.Is(err, errNotYet) && !once:
 			missed = 0
@@ -140,6 +165,15 @@ func (s *session) top(ctx context.Context, app string, look func(context.Context
 		case <-time.After(every):
 		}
 	}
+}
+
+// endedLines say how an application that was watched went.
+func endedLines(out *terminal, e *ended) []string {
+	lines := []string{e.app + " has ended: " + out.paint(stateColour(e.state), e.state) + "; this is what was seen of it last"}
+	if e.cause != "" {
+		lines = append(lines, out.paint(red, "cause: ")+printable(e.cause))
+	}
+	return lines
 }
 
 // topSplits is how many splits are shown: those that are furthest behind.

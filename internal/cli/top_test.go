@@ -81,6 +81,18 @@ func TestTop(t *testing.T) {
 	if err != nil || len(states) != 0 || !strings.Contains(out.String(), "finished") {
 		t.Errorf("%v, with %q not shown; it shows\n%s", err, states, &out)
 	}
+	states = []string{"running"}
+	out.Reset()
+	err = s.top(t.Context(), "app-1", func(context.Context) (*appmaster.Snapshot, error) {
+		if len(states) == 0 {
+			return nil, precondition(&ended{"app-1", "failed", "no\x1b disk"})
+		}
+		states = nil
+		return topSnapshot("running"), nil
+	}, false, time.Microsecond)
+	if text := out.String(); err != nil || !strings.Contains(text, "app-1 has ended: failed") || !strings.Contains(text, "cause: no") || strings.Contains(text, "no\x1b") {
+		t.Errorf("of one that left between two looks: %v, it shows\n%s", err, text)
+	}
 	asked := 0
 	err = s.top(t.Context(), "app-1", func(context.Context) (*appmaster.Snapshot, error) {
 		asked++
