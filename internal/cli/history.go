@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,11 +63,15 @@ history.max-count stay, for history.max-age.`,
 			if len(args) == 0 {
 				return s.listReports(cmd.Context(), shelf, asJSON)
 			}
-			r, err := readReport(cmd.Context(), shelf, args[0])
+			id, err := reportNamed(cmd.Context(), shelf, args[0])
+			if err != nil {
+				return err
+			}
+			r, err := readReport(cmd.Context(), shelf, id)
 			if err != nil {
 				return precondition(err, "`heddle history` lists the reports that there are")
 			}
-			app, err := findApp(dir, args[0])
+			app, err := findApp(dir, id)
 			return s.showReport(r, nil, err == nil && app.alive(), asJSON, all)
 		},
 	}
@@ -74,6 +79,30 @@ history.max-count stay, for history.max-age.`,
 	cmd.Flags().StringVar(&user, "user", "", "whose reports, if not your own and YARN has forgotten the application (target yarn)")
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also options that have their defaults")
 	return cmd
+}
+
+// reportNamed is the application of this host that a name, or the beginning or end of one, means: of one that has ended, the report may be all there is.
+func reportNamed(ctx context.Context, shelf history.Shelf, name string) (string, error) {
+	entries, err := shelf.List(ctx)
+	if err != nil {
+		return "", precondition(fmt.Errorf("cannot look for reports: %w", err))
+	}
+	var found []string
+	for _, e := range entries {
+		if e.App == name {
+			return name, nil
+		}
+		if strings.HasPrefix(e.App, name) || strings.HasSuffix(e.App, name) {
+			found = append(found, e.App)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return name, nil // reading it tells
+	case 1:
+		return found[0], nil
+	}
+	return "", usage(fmt.Errorf("%q could be any of %d applications", name, len(found)), "give more of the id; `heddle history` lists them")
 }
 
 // readReport reads the report of an application.

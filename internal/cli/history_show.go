@@ -65,7 +65,7 @@ func (s *session) titled(title string, head []string, rows [][]string) error {
 
 func (s *session) reportHead(r *history.Report, seen *yarnclient.App, runs bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s, started %s, for %s\n", r.App, dash(printable(r.Job)), s.out.paint(stateColour(r.State), reportState(r)), r.Started.Local().Format(clock), reportSpan(r))
+	fmt.Fprintf(&b, "%s  %s  %s, started %s, for %s\n", printable(r.App), dash(printable(r.Job)), s.out.paint(stateColour(r.State), printable(reportState(r))), r.Started.Local().Format(clock), reportSpan(r))
 	if !r.Complete {
 		after := "and nothing after it"
 		if runs {
@@ -77,7 +77,7 @@ func (s *session) reportHead(r *history.Report, seen *yarnclient.App, runs bool)
 		fmt.Fprintf(&b, "the ApplicationMaster was ending: %s\n", printable(r.Ending))
 	}
 	if r.User != "" {
-		fmt.Fprintf(&b, "user %s, queue %s, attempt %d of the ApplicationMaster, heddle %s\n", printable(r.User), dash(printable(r.Queue)), r.Attempt+1, r.Version)
+		fmt.Fprintf(&b, "user %s, queue %s, attempt %d of the ApplicationMaster, heddle %s\n", printable(r.User), dash(printable(r.Queue)), r.Attempt+1, printable(r.Version))
 	}
 	for _, e := range r.Earlier {
 		why := e.Ending
@@ -87,7 +87,7 @@ func (s *session) reportHead(r *history.Report, seen *yarnclient.App, runs bool)
 		if why != "" {
 			why = ": " + why
 		}
-		fmt.Fprintf(&b, "attempt %d was %s when last seen at %s%s\n", e.Attempt+1, e.State, e.Written.Local().Format(clock), printable(why))
+		fmt.Fprintf(&b, "attempt %d was %s when last seen at %s%s\n", e.Attempt+1, printable(e.State), e.Written.Local().Format(clock), printable(why))
 	}
 	if r.Snapshot != nil && r.Snapshot.Cause != nil {
 		c := r.Snapshot.Cause

@@ -80,6 +80,34 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestHistoryOfOthers: a report is a file that its application's owner may have written by hand: nothing in it draws on the terminal. It is found by a part of its
+// name, as applications are.
+func TestHistoryOfOthers(t *testing.T) {
+	w := newWorld(t)
+	const evil = `\u001b[2J`
+	one := `{"format":1,"app":"x` + evil + `","job":"` + evil + `","state":"` + evil + `","user":"` + evil + `","queue":"` + evil + `","version":"` + evil + `","ending":"` + evil + `",
+		"earlier":[{"state":"` + evil + `","ending":"` + evil + `"}],"options":[{"name":"` + evil + `","value":"` + evil + `","origin":"` + evil + `"}],
+		"snapshot":{"cause":{"message":"` + evil + `"},"vertices":[{"name":"` + evil + `"}],"states":[{"state":"` + evil + `"}],"failures":[{"kind":"` + evil + `"}]}}`
+	for name, text := range map[string]string{"heddle-1-aa": one, "heddle-1-ab": `{"format":99,"app":"` + evil + `"}`, "heddle-1-bb": "null"} {
+		if err := os.MkdirAll(filepath.Join(w.state, historyDir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(w.state, historyDir, history.Name(name)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := w.result("history", "aa", "--all") + w.result("history"); strings.Contains(text, "\x1b") || !strings.Contains(text, "Vertices") {
+		t.Errorf("the report draws: %q", text)
+	}
+	w.start("history", "heddle-1-a").expect(2, "could be any of 2")
+	w.start("history", "heddle-1-bb").expect(3, "it is none")
+	later := w.start("history", "heddle-1-ab")
+	later.expect(3, "later version")
+	if strings.Contains(later.stderr.String(), "\x1b") {
+		t.Errorf("the error draws: %q", later.stderr.String())
+	}
+}
+
 // TestProfileAndExporter take profiles of the processes of a running application, and its metrics through the exporter.
 func TestProfileAndExporter(t *testing.T) {
 	w := newWorld(t)

@@ -169,7 +169,7 @@ func (s *session) top(ctx context.Context, app string, look func(context.Context
 
 // endedLines say how an application that was watched went.
 func endedLines(out *terminal, e *ended) []string {
-	lines := []string{e.app + " has ended: " + out.paint(stateColour(e.state), e.state) + "; this is what was seen of it last"}
+	lines := []string{e.app + " has ended: " + out.paint(stateColour(e.state), printable(e.state)) + "; this is what was seen of it last"}
 	if e.cause != "" {
 		lines = append(lines, out.paint(red, "cause: ")+printable(e.cause))
 	}
@@ -190,7 +190,7 @@ func agentCount(n int) string {
 // topLines are the lines that show a snapshot.
 func topLines(out *terminal, snap *appmaster.Snapshot) []string {
 	state := []string{
-		out.paint(bold, printable(snap.Job)), snap.App, out.paint(stateColour(snap.State), snap.State) + " for " + snap.Time.Sub(snap.Since).Round(time.Second).String(),
+		out.paint(bold, printable(snap.Job)), printable(snap.App), out.paint(stateColour(snap.State), printable(snap.State)) + " for " + snap.Time.Sub(snap.Since).Round(time.Second).String(),
 		fmt.Sprintf("slots %d of %d used", snap.Slots.Total-snap.Slots.Free, snap.Slots.Total), agentCount(len(snap.Agents)),
 	}
 	lines := fill(state, "   ", out.width-1)

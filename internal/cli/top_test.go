@@ -27,6 +27,9 @@ func TestTopLines(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
+	hostile := topSnapshot("run\x1b[1m")
+	hostile.App = "app\x1b[2J"
+	text += strings.Join(topLines(&terminal{width: 120}, hostile), "\n")
 	if strings.Contains(text, "\x1b") {
 		t.Errorf("a name of the job's draws on the screen: %q", text)
 	}

@@ -5,6 +5,7 @@ package history
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -86,8 +87,11 @@ func Decode(data []byte) (*Report, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("cannot read the report: %w", err)
 	}
-	if r.Format > Format {
-		return nil, fmt.Errorf("cannot read the report of %s: it has the format %d of a later version of Heddle, which is %s", r.App, r.Format, r.Version)
+	switch {
+	case r.Format > Format:
+		return nil, fmt.Errorf("cannot read the report of %q: it has the format %d of a later version of Heddle, which is %q", r.App, r.Format, r.Version)
+	case r.Format < 1 || r.App == "":
+		return nil, errors.New("cannot read the report: it is none")
 	}
 	return &r, nil
 }

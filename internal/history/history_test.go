@@ -166,7 +166,7 @@ func TestEarlierAttempts(t *testing.T) {
 }
 
 func TestDecode(t *testing.T) {
-	for _, text := range []string{"", "[]", `{"format":2,"app":"a"}`} {
+	for _, text := range []string{"", "[]", "null", "{}", `{"format":1}`, `{"app":"a"}`, `{"format":2,"app":"a"}`} {
 		if r, err := Decode([]byte(text)); err == nil {
 			t.Errorf("%q is read as %+v", text, r)
 		}
