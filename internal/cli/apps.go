@@ -168,7 +168,7 @@ func (s *session) statusCommand() *cobra.Command {
 
 func (s *session) printStatus(st appState) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s, started %s\n", st.ID, dash(st.Job), s.out.paint(stateColour(st.State), st.State), st.Started.Format(clock))
+	fmt.Fprintf(&b, "%s  %s  %s, started %s\n", st.ID, dash(printable(st.Job)), s.out.paint(stateColour(st.State), printable(st.State)), st.Started.Format(clock))
 	if st.Waiting != "" {
 		fmt.Fprintf(&b, "waiting: %s\n", printable(st.Waiting))
 	}

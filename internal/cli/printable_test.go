@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -19,5 +20,15 @@ func TestPrintable(t *testing.T) {
 		if got := printable(string(r)); strings.ContainsFunc(got, func(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }) {
 			t.Errorf("%q becomes %q", r, got)
 		}
+	}
+}
+
+// TestStatusPrintable: an ApplicationMaster may be another user's program, and tell what it likes.
+func TestStatusPrintable(t *testing.T) {
+	var out bytes.Buffer
+	s := &session{out: &terminal{w: &out}}
+	s.env.Stdout = &out
+	if err := s.printStatus(appState{ID: "application_1_0001", Job: "a\x1b[2J", State: "run\x1b[1mning", Waiting: "\x1b"}); err != nil || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("it draws: %q, %v", out.String(), err)
 	}
 }
