@@ -43,7 +43,7 @@ func newMerged() *merged { return &merged{map[string][]*dto.MetricFamily{}} }
 
 // add adds an application's metrics, all or none. Where the name of its job is not known, they tell it.
 func (m *merged) add(text []byte, t *Target) error {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
+	parser := expfmt.NewTextParser(model.LegacyValidation) // with names in quotes a Prometheus before 3 would refuse the whole page
 	found, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		return fmt.Errorf("cannot understand its metrics: %w", err)

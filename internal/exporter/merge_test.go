@@ -40,6 +40,19 @@ func TestTypesThatDiffer(t *testing.T) {
 	}
 }
 
+// TestNamesInQuotes: names that Prometheus reads since version 3 only would have an older one refuse the figures of all applications.
+func TestNamesInQuotes(t *testing.T) {
+	for _, text := range []string{"{\"a b\"} 1\n", "a{\"l l\"=\"x\"} 1\n", "{\"ä\",x=\"y\"} 1\n"} {
+		m := newMerged()
+		if err := m.add([]byte(text), &Target{App: "mine"}); err == nil || len(m.families) > 0 {
+			t.Errorf("%q is served: %v, %v", text, m.families, err)
+		}
+	}
+	if err := newMerged().add([]byte("a{x=\"ä \\\"q\\\"\"} 1\n"), &Target{App: "mine"}); err != nil {
+		t.Errorf("a value with any text is refused: %v", err)
+	}
+}
+
 // FuzzAdd: an application, which may be anybody's, can pass its figures off for another's by no text.
 func FuzzAdd(f *testing.F) {
 	f.Add([]byte("a{app=\"other\"} 1\n"))
