@@ -71,6 +71,17 @@ func TestKeyboard(t *testing.T) {
 	p.clean()
 }
 
+// TestBrokenAddress: an address that was cut short leads to a page that says so, and is not taken for an ApplicationMaster that does not answer.
+func TestBrokenAddress(t *testing.T) {
+	testbed.Group(t, "web")
+	p := open(t, serve(t, &fake{snapshot: big()}), 1400, 900)
+	p.await("the graph", `document.querySelectorAll(".graph .vertex").length === 5`)
+	p.script(`location.hash = "#/vertex/%E6%"`)
+	p.await("that there is none", `document.querySelector("main").textContent.includes("There is no vertex %E6%")`)
+	p.await("no complaint", `document.getElementById("notice").hidden`)
+	p.clean()
+}
+
 // TestTabOrder: the tab key goes through the page from its top, each stop is to be seen, and the first of them skips what each page begins with.
 func TestTabOrder(t *testing.T) {
 	testbed.Group(t, "web")

@@ -29,7 +29,16 @@ const state = { snapshot: null, session: null, sort: {}, failed: 0, open: {} };
 
 function route() {
   const [page, arg] = location.hash.replace(/^#\/?/, "").split("/");
-  return { page: page || "overview", arg: arg && decodeURIComponent(arg) };
+  return { page: page || "overview", arg: arg && decoded(arg) };
+}
+
+/** decoded undoes encodeURIComponent; what that never made, such as an address that was cut short, stands for itself. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function header(v) {
