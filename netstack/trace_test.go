@@ -198,6 +198,35 @@ func TestTraceWithoutItsData(t *testing.T) {
 	}
 }
 
+// TestTraceByAWrongClock sends times of a producer whose clock is ahead, behind or in disorder, before its offset is known: no phase takes less than nothing.
+func TestTraceByAWrongClock(t *testing.T) {
+	s, tk := talk(t, true, nil)
+	g, w := gate(t, s, "a")
+	a := tk.request("a", 2)
+	now, hour := s.clock(), int64(time.Hour)
+	for i, at := range []wire.Traced{
+		{Put: now + hour, Credited: now + 2*hour, Written: now + 3*hour},
+		{Put: now - 3*hour, Credited: now - 2*hour, Written: now - hour},
+		{Put: now - hour, Credited: now - 2*hour, Written: now - 3*hour},
+		{Put: now, Credited: now + hour, Written: now - hour},
+	} {
+		at.Note = []byte("n")
+		tk.send(wire.AppendTrace(nil, a, uint32(i), at), data(a, uint32(i), "x"))
+		it := wantItem(t, g, w, 0, "x")
+		h := it.Hop
+		if h == nil {
+			t.Fatalf("times %d: there is no hop", i)
+		}
+		if h.Credited.Before(h.Put) || h.Written.Before(h.Credited) || h.Received.Before(h.Written) || h.Taken.Before(h.Received) {
+			t.Errorf("times %d: the hop is %+v", i, h)
+		}
+		if want := time.Duration(at.Written - at.Credited); i == 0 && h.Written.Sub(h.Credited) != want {
+			t.Errorf("times %d: the send queue took %v, want %v", i, h.Written.Sub(h.Credited), want)
+		}
+		g.Recycle(it)
+	}
+}
+
 // TestClockEstimate keeps the sample with the least error, which grows.
 func TestClockEstimate(t *testing.T) {
 	var e clockEstimate
