@@ -187,7 +187,12 @@ func checkHop(t *testing.T, w *way, n int) {
 	if hop.OperationName != "exchange" || local != (from == to) || !strings.HasPrefix(from, "agent-") || !strings.HasPrefix(to, "agent-") {
 		t.Errorf("hop %d of trace %s, %s, goes from %s to %s, local=%v", n, w.trace.TraceID, hop.OperationName, from, to, local)
 	}
-	if !local && (hop.Tag("network.peer.address") == "" || hop.Tag("network.peer.port") == "" || hop.Tag("heddle.clock.offset.error") == "") || hop.Tag("heddle.vertex.id") != strconv.Itoa(n+1) {
+	for _, key := range []string{"heddle.channel", "heddle.edge", "heddle.subtask", "heddle.segment.bytes", "heddle.backlog"} {
+		if hop.Tag(key) == "" {
+			t.Errorf("hop %d of trace %s lacks %s: %v", n, w.trace.TraceID, key, hop.Tags)
+		}
+	}
+	if !local && (hop.Tag("heddle.credit") == "" || hop.Tag("heddle.connection") == "" || hop.Tag("network.peer.address") == "" || hop.Tag("network.peer.port") == "" || hop.Tag("heddle.clock.offset.error") == "") || hop.Tag("heddle.vertex.id") != strconv.Itoa(n+1) {
 		t.Errorf("hop %d of trace %s lacks attributes: %v", n, w.trace.TraceID, hop.Tags)
 	}
 	sum := int64(0)
@@ -413,5 +418,58 @@ func TestLifeOfAnApplication(t *testing.T) {
 		if !instances[want] {
 			t.Errorf("the trace has no span of %s, but of %v", want, instances)
 		}
+	}
+}
+
+// TestJaegerHangs stops Jaeger's process while a job runs, so that it takes connections and answers nothing: the job goes on as before, what is lost is
+// counted and logged, and traces come again when Jaeger does. It is stopped again when the job ends, which takes little longer for it.
+func TestJaegerHangs(t *testing.T) {
+	r := start(t, grpc)
+	enough := func(after int64) func([]testbed.Trace) error {
+		return func(traces []testbed.Trace) error {
+			n := 0
+			for _, w := range ways(traces) {
+				if w.spans[0].StartTime > after {
+					n++
+				}
+			}
+			if n < 5 {
+				return fmt.Errorf("%d records were followed to their ends since then", n)
+			}
+			return nil
+		}
+	}
+	r.traces("traces of records", enough(0))
+	r.jaeger.Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { r.jaeger.Signal(syscall.SIGCONT) }) // else it could not be ended
+	came := func() float64 {
+		text, err := r.metrics()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sumOf(text, "heddle_subtask_records_in_total", fmt.Sprintf(`heddle_vertex_id="%d"`, hops))
+	}
+	before, began := came(), time.Now()
+	r.bed.Eventually("lost spans to be counted", 2*time.Minute, func() error {
+		text, err := r.metrics()
+		if err != nil {
+			return err
+		}
+		if n := sumOf(text, "heddle_agent_spans_dropped_total"); n == 0 {
+			return errors.New("none is counted")
+		}
+		return nil
+	})
+	if rate := (came() - before) / time.Since(began).Seconds(); rate < 1600 { // figures may be a heartbeat old
+		t.Errorf("while Jaeger hangs %.0f records a second come through, want 2,000", rate)
+	}
+	r.jaeger.Signal(syscall.SIGCONT)
+	r.traces("traces of records after Jaeger hung", enough(time.Now().UnixMicro()))
+	r.jaeger.Signal(syscall.SIGSTOP)
+	began = time.Now()
+	r.process.Signal(syscall.SIGINT)
+	r.process.Wait(time.Minute) // its exit code is looked at in the end
+	if d := time.Since(began); d > 6*time.Second {
+		t.Errorf("with a Jaeger that hangs the job's end took %v, want little more than 2 s", d)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -129,6 +130,9 @@ func StartJaeger(t testing.TB, b *Bed) *Jaeger {
 	})
 	return j
 }
+
+// Signal sends Jaeger's process a signal: SIGSTOP has it take connections and never answer.
+func (j *Jaeger) Signal(sig syscall.Signal) { j.process.Signal(sig) }
 
 // Trace is a trace as Jaeger's query API tells it.
 type Trace struct {
