@@ -122,6 +122,7 @@ Where a job runs and with what is configuration, not code: see "` + s.env.Progra
 	root.SetFlagErrorFunc(s.flagError)
 	root.AddCommand(s.verbs()...)
 	root.AddCommand(exitCodesTopic())
+	s.strict(root)
 	root.SetUsageTemplate(usageTemplate)
 	root.SetVersionTemplate("heddle {{.Version}}\n")
 	return root
@@ -138,6 +139,33 @@ func (s *session) verbs() []*cobra.Command {
 		verbs = append(verbs, s.demoCommand(), s.schemaCommand(), s.benchCommand())
 	}
 	return verbs
+}
+
+// strict has cobra's own verbs refuse what is wrong as ours do.
+func (s *session) strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			show := c.Run
+			c.RunE = func(c *cobra.Command, args []string) error {
+				if of, rest, err := root.Find(args); err != nil {
+					return usage(err)
+				} else if len(rest) > 0 {
+					return usage(fmt.Errorf("there is no help on %q", strings.Join(args, " ")), fmt.Sprintf("`%s --help` is there", of.CommandPath()))
+				}
+				show(c, args)
+				return nil
+			}
+		case "completion":
+			c.Args = maxArgs(0)
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+			for _, shell := range c.Commands() {
+				shell.Args = maxArgs(0)
+			}
+		}
+	}
 }
 
 // unknownVerb names the nearest verb.

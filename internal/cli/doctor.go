@@ -22,7 +22,7 @@ import (
 )
 
 func (s *session) doctorCommand() *cobra.Command {
-	use, args := " [job.yaml]", cobra.MaximumNArgs(1)
+	use, args := " [job.yaml]", maxArgs(1)
 	if s.job != nil {
 		use, args = "", exactArgs(0, "")
 	}
