@@ -125,6 +125,11 @@ func hadoopFaults() []fault {
 			w.t.Cleanup(s.Close)
 			w.cfg.Collector = s.URL
 		}, "collector", "otlp-tls", verdict.Warn, "x509"},
+		{"collector without TLS", func(w *world) {
+			s := httptest.NewServer(nil)
+			w.t.Cleanup(s.Close)
+			w.cfg.Collector = strings.Replace(s.URL, "http:", "https:", 1)
+		}, "collector", "otlp-plain", verdict.Warn, "does not speak TLS"},
 	}
 }
 

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -153,6 +154,9 @@ func Groups(all []Group, principal string) Verdict {
 func Collector(endpoint string, err error) Verdict {
 	if err == nil {
 		return pass("%s accepts connections", endpoint)
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return warn("otlp-plain", "write http:// in place of https://, or have the collector speak TLS on this port", "%s does not speak TLS: %v", endpoint, err)
 	}
 	low := strings.ToLower(err.Error())
 	if strings.Contains(low, "x509") || strings.Contains(low, "tls:") {
