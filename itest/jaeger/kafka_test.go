@@ -60,7 +60,7 @@ sink: { kafka: { topic: out, format: text } }
 	for _, x := range []struct {
 		s                *testbed.JaegerSpan
 		name, want, kind string
-	}{{poll, "in", "poll", "consumer"}, {send, "out", "send", "producer"}} {
+	}{{poll, "in", "poll", "client"}, {send, "out", "send", "producer"}} {
 		if x.s.Tag("messaging.system") != "kafka" || x.s.Tag("messaging.destination.name") != x.name || x.s.Tag("messaging.operation.name") != x.want ||
 			x.s.Tag("messaging.destination.partition.id") != "0" || x.s.Tag("span.kind") != x.kind {
 			t.Errorf("%s has the attributes %v", x.s.OperationName, x.s.Tags)
