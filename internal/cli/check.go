@@ -15,7 +15,7 @@ func checkOptions(plan *jobgraph.Graph, c *conf.Config) error {
 	if c.Text("target") == "inproc" {
 		return nil // it has neither agents nor limits
 	}
-	for _, check := range []func(*conf.Config) error{checkHeartbeat, checkLimits, checkExchangeOptions} {
+	for _, check := range []func(*conf.Config) error{checkHeartbeat, checkLimits, checkAddresses, checkExchangeOptions} {
 		if err := check(c); err != nil {
 			return err
 		}

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -131,27 +129,6 @@ func (s *session) driver(app *application, stdout *os.File) (appmaster.Driver, e
 	return local.New(local.Config{Executable: s.env.self(), Args: s.env.Args, Env: conf.ChildEnviron(s.env.Environ), Stdout: stdout})
 }
 
-// listenAll listens for agents and for people.
-func listenAll(c *conf.Config) (control, pages net.Listener, err error) {
-	control, err = listen(bind(c, "appmaster.bind"), c.Text("appmaster.port"), "appmaster.port")
-	if err != nil {
-		return nil, nil, err
-	}
-	pages, err = listen(bind(c, "web.bind"), c.Text("web.port"), "web.port")
-	if err != nil {
-		return nil, nil, errors.Join(err, control.Close())
-	}
-	return control, pages, nil
-}
-
-// bind is the address to listen on that an option names: with target yarn every one of the node, unless it is set.
-func bind(c *conf.Config, option string) string {
-	if c.Text("target") == "yarn" && !given(c, option) {
-		return ""
-	}
-	return c.Text(option)
-}
-
 // self is the path by which this very program can be started again, also when its file has been removed
 // meanwhile, as `go run` does.
 func (e Env) self() string {
@@ -159,28 +136,4 @@ func (e Env) self() string {
 		return "/proc/self/exe" // of the process that is about to become the new one: a copy of this
 	}
 	return e.Executable
-}
-
-// listen listens on the first free port of ports: one, or a list of ports and ranges.
-func listen(host, ports, option string) (net.Listener, error) {
-	var last error
-	for part := range strings.SplitSeq(ports, ",") {
-		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		first, err := strconv.ParseUint(from, 10, 16)
-		final := first
-		if err == nil && isRange {
-			final, err = strconv.ParseUint(to, 10, 16)
-		}
-		if err != nil || final < first {
-			return nil, usage(fmt.Errorf("option %s: %q is not a port, or a list or range of ports such as 9000,9010-9020", option, ports))
-		}
-		for port := first; port <= final; port++ {
-			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.FormatUint(port, 10)))
-			if err == nil {
-				return l, nil
-			}
-			last = err
-		}
-	}
-	return nil, precondition(fmt.Errorf("no port of %s (%s) can be listened on: %w", option, ports, last))
 }

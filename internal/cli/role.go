@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -188,7 +187,7 @@ func none[T int | time.Duration](v T) T {
 func exchangeConfig(c *conf.Config) netstack.Config {
 	segment := c.Bytes("exchange.segment-bytes")
 	return netstack.Config{
-		Listen:                  net.JoinHostPort(strings.Trim(bind(c, "exchange.bind"), "[]"), c.Text("exchange.port")),
+		Listen:                  net.JoinHostPort(bind(c, "exchange.bind"), c.Text("exchange.port")),
 		Advertise:               c.Text("exchange.advertise"),
 		SegmentBytes:            int(segment),
 		MemorySegments:          max(1, int(c.Bytes("exchange.memory")/segment)),

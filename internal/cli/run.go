@@ -167,6 +167,9 @@ func prints(plan *jobgraph.Graph) bool {
 
 // startApplication writes the directory of a new application and starts its ApplicationMaster.
 func (s *session) startApplication(c *conf.Config, plan *jobgraph.Graph, text *jobText, attached bool, trace *submitTrace) (*running, error) {
+	if err := tryAddresses(c); err != nil {
+		return nil, err
+	}
 	stateDir, err := s.stateDir(c)
 	if err != nil {
 		return nil, err
