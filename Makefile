@@ -85,7 +85,7 @@ itest-yarn-long: ## tests against a real Hadoop cluster that take their time: 50
 	ITEST=yarn-long $(GO) test -count=1 -timeout 30m -v -run "TestRounds|TestKafka" ./itest/yarn
 
 itest-jaeger: ## traces and metrics of a job on two agents in a real Jaeger, judged by promtool too
-	ITEST=jaeger $(GO) test -count=1 -timeout 25m -v ./itest/jaeger
+	ITEST=jaeger $(GO) test -count=1 -timeout 40m -v ./itest/jaeger
 
 itest-kerberos-long: ## jobs that outlive their delegation tokens, Kafka's too, and certificates, on a cluster that encrypts everything; logs collected; masters that fail over, a KDC that is away; encryption zones, erasure coding, quotas
 	ITEST=kerberos-long $(GO) test -count=1 -timeout 60m -v ./itest/kerberos

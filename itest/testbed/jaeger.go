@@ -55,7 +55,7 @@ type Jaeger struct {
 }
 
 // jaegerBuild bounds how long Jaeger may take to build: six minutes of two processors, on a busy machine.
-const jaegerBuild = 18 * time.Minute
+const jaegerBuild = 30 * time.Minute
 
 // BuildJaeger returns the jaeger (version 2) of the host, or else builds it into the cache, once; that takes minutes. Concurrent callers wait for each other.
 func BuildJaeger(t testing.TB) string {
