@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/conf"
@@ -147,11 +148,11 @@ be reached. --format kafka-acls writes that as commands for Kafka's administrato
 			case grants:
 				return s.showGrants(job, c, format)
 			case dot:
-				return g.DOT(s.env.Stdout)
+				return s.printed(g.DOT)
 			case asJSON:
 				return g.JSON(s.env.Stdout)
 			}
-			if err := g.Text(s.env.Stdout); err != nil || strategy == "" && !given(c, "agents") {
+			if err := s.printPlan(g.Lines()); err != nil || strategy == "" && !given(c, "agents") {
 				return err
 			}
 			return s.showPlacement(g, c, strategy)
@@ -164,6 +165,25 @@ be reached. --format kafka-acls writes that as commands for Kafka's administrato
 	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph in Graphviz's language")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// printPlan prints lines that hold names of the job's author: none can draw on a terminal, or look like another line.
+func (s *session) printPlan(lines []string) error {
+	for i, line := range lines {
+		lines[i] = printable(line) + "\n"
+	}
+	_, err := io.WriteString(s.env.Stdout, strings.Join(lines, ""))
+	return err
+}
+
+// printed prints what write writes, without what could draw on a terminal.
+func (s *session) printed(write func(io.Writer) error) error {
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		return err
+	}
+	_, err := io.WriteString(s.env.Stdout, printableLines(b.String()))
+	return err
 }
 
 func (s *session) schemaCommand() *cobra.Command {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -25,12 +24,10 @@ func (s *session) showPlacement(g *jobgraph.Graph, c *conf.Config, strategy stri
 	if err != nil {
 		return precondition(err)
 	}
-	_, err = s.env.Stdout.Write(drawPlacement(g, agents, c.Text("slot.selection")))
-	return err
+	return s.printPlan(drawPlacement(g, agents, c.Text("slot.selection")))
 }
 
-func drawPlacement(g *jobgraph.Graph, agents []plane.AgentPreview, strategy string) []byte {
-	var out bytes.Buffer
+func drawPlacement(g *jobgraph.Graph, agents []plane.AgentPreview, strategy string) []string {
 	used, all := 0, 0
 	for _, a := range agents {
 		for _, slot := range a.Slots {
@@ -40,7 +37,7 @@ func drawPlacement(g *jobgraph.Graph, agents []plane.AgentPreview, strategy stri
 			}
 		}
 	}
-	fmt.Fprintf(&out, "\nplacement on %s, %s: %d of %s used\n", plane.Count(len(agents), "agent"), strategy, used, plane.Count(all, "slot"))
+	out := []string{"", fmt.Sprintf("placement on %s, %s: %d of %s used", plane.Count(len(agents), "agent"), strategy, used, plane.Count(all, "slot"))}
 	for _, a := range agents {
 		name := string(a.Agent)
 		for i, slot := range a.Slots {
@@ -53,9 +50,9 @@ func drawPlacement(g *jobgraph.Graph, agents []plane.AgentPreview, strategy stri
 				tasks = append(tasks, fmt.Sprintf("%s %d/%d", v.Name, id.Subtask+1, v.Parallelism))
 			}
 			line := fmt.Sprintf("  %-10s [%d] %s", name, i, strings.Join(tasks, " | "))
-			out.WriteString(strings.TrimRight(line, " ") + "\n")
+			out = append(out, strings.TrimRight(line, " "))
 			name = ""
 		}
 	}
-	return out.Bytes()
+	return out
 }

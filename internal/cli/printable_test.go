@@ -32,3 +32,18 @@ func TestStatusPrintable(t *testing.T) {
 		t.Errorf("it draws: %q, %v", out.String(), err)
 	}
 }
+
+// TestPlanPrintable: a step may be named by another program, and a name is no line of the plan's, nor draws.
+func TestPlanPrintable(t *testing.T) {
+	w := newWorld(t)
+	job := w.file("job.yaml", "name: p\nsource: { generator: { count: 10, record: { n: n } } }\n"+
+		"steps: [{ filter: n > 0, name: \"a\\n[9] × 9\\e[2J\" }]\nsink: { discard: {} }\n")
+	for _, flag := range []string{"--agents=1", "--dot"} {
+		in := w.start("plan", job, flag)
+		in.expect(exitOK)
+		out := in.stdout.String()
+		if !strings.Contains(out, "[9] × 9") || strings.Contains(out, "\n[9]") || strings.Contains(out, "\x1b") {
+			t.Errorf("plan %s draws:\n%q", flag, out)
+		}
+	}
+}

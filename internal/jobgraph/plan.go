@@ -9,17 +9,15 @@ import (
 	"github.com/heddle-stream/heddle/internal/cluster"
 )
 
-// Text writes the plan for people: each vertex with its chain of operators and where its records go.
-func (g *Graph) Text(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "job %s: %s, %s, %s\n", g.Name, count(len(g.Vertices), "vertex", "vertices"),
-		count(g.Subtasks(), "subtask", "subtasks"), g.slotsText())
+// Lines are the plan for people: each vertex with its chain of operators and where its records go. Names are as their author wrote them, control characters
+// and all: who prints the lines has to make each printable.
+func (g *Graph) Lines() []string {
+	lines := []string{fmt.Sprintf("job %s: %s, %s, %s", g.Name, count(len(g.Vertices), "vertex", "vertices"),
+		count(g.Subtasks(), "subtask", "subtasks"), g.slotsText())}
 	for i := range g.Vertices {
-		g.vertexText(&b, &g.Vertices[i])
+		lines = append(append(lines, ""), g.vertexLines(&g.Vertices[i])...)
 	}
-	fmt.Fprintf(&b, "\nfingerprint %s\n", g.Fingerprint)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return append(lines, "", "fingerprint "+g.Fingerprint)
 }
 
 func (g *Graph) slotsText() string {
@@ -41,15 +39,15 @@ func (g *Graph) slotsText() string {
 	return fmt.Sprintf("%s (%s)", count(g.Slots(), "slot", "slots"), strings.Join(parts, ", "))
 }
 
-func (g *Graph) vertexText(b *strings.Builder, v *Vertex) {
-	fmt.Fprintf(b, "\n[%d] × %d", v.ID, v.Parallelism)
+func (g *Graph) vertexLines(v *Vertex) []string {
+	head := fmt.Sprintf("[%d] × %d", v.ID, v.Parallelism)
 	if v.SlotGroup != DefaultSlotGroup {
-		fmt.Fprintf(b, "  slot group %s", v.SlotGroup)
+		head += "  slot group " + v.SlotGroup
 	}
 	if v.CoLocation != "" {
-		fmt.Fprintf(b, "  co-location %s", v.CoLocation)
+		head += "  co-location " + v.CoLocation
 	}
-	b.WriteByte('\n')
+	lines := []string{head}
 	var width int
 	for _, op := range v.Operators {
 		width = max(width, len([]rune(op.title())))
@@ -63,7 +61,7 @@ func (g *Graph) vertexText(b *strings.Builder, v *Vertex) {
 		if op.Where != "" {
 			line += "  " + op.Where
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		lines = append(lines, strings.TrimRight(line, " "))
 	}
 	for i, id := range v.Out {
 		e := g.Edges[id]
@@ -71,15 +69,16 @@ func (g *Graph) vertexText(b *strings.Builder, v *Vertex) {
 		if i == len(v.Out)-1 {
 			branch = "└─"
 		}
-		fmt.Fprintf(b, "  %s%s→ [%d]", branch, e.Part, e.To)
+		line := fmt.Sprintf("  %s%s→ [%d]", branch, e.Part, e.To)
 		if e.FromPort > 0 {
-			fmt.Fprintf(b, "  from side output %d", e.FromPort)
+			line += fmt.Sprintf("  from side output %d", e.FromPort)
 		}
 		if e.ToPort > 0 {
-			fmt.Fprintf(b, "  into input %d", e.ToPort)
+			line += fmt.Sprintf("  into input %d", e.ToPort)
 		}
-		fmt.Fprintf(b, "  %s\n", e.Type)
+		lines = append(lines, line+"  "+e.Type)
 	}
+	return lines
 }
 
 // title is how plans name an operator: kind, name unless it only repeats the kind, detail.

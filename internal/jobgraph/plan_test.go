@@ -25,10 +25,6 @@ func wordCount(t *testing.T) *Graph {
 
 func TestText(t *testing.T) {
 	g := wordCount(t)
-	var b strings.Builder
-	if err := g.Text(&b); err != nil {
-		t.Fatal(err)
-	}
 	want := `job word-count: 2 vertices, 4 subtasks, 4 slots (default 2, heavy 2)
 
 [0] × 2
@@ -40,9 +36,9 @@ func TestText(t *testing.T) {
   ├─ map count      count.go:1
   └─ sink say "it"  say "it".go:1
 
-fingerprint ` + g.Fingerprint + "\n"
-	if b.String() != want {
-		t.Errorf("text plan:\n%s\nwant:\n%s", b.String(), want)
+fingerprint ` + g.Fingerprint
+	if got := strings.Join(g.Lines(), "\n"); got != want {
+		t.Errorf("text plan:\n%s\nwant:\n%s", got, want)
 	}
 }
 

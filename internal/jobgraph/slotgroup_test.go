@@ -26,15 +26,12 @@ func TestProfiles(t *testing.T) {
 	if want := (cluster.Profile{MilliCPU: 100, MemoryMB: 2, Custom: "yarn.io/gpu=1"}); len(g.Profiles) != 1 || g.Profiles["models"] != want {
 		t.Errorf("profiles %v, want %v", g.Profiles, want)
 	}
-	var text, json strings.Builder
-	if err := g.Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	var json strings.Builder
 	if err := g.JSON(&json); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ in, want string }{
-		{text.String(), "4 slots (default 2, models 2 of 0.1 cores, 2 MiB, yarn.io/gpu=1)"},
+		{strings.Join(g.Lines(), "\n"), "4 slots (default 2, models 2 of 0.1 cores, 2 MiB, yarn.io/gpu=1)"},
 		{json.String(), `"milli_cpu": 100,`},
 	} {
 		if !strings.Contains(c.in, c.want) {

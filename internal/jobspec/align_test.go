@@ -41,9 +41,8 @@ sink: { discard: {} }
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder
-	if err := g.Text(&text); err != nil || strings.Count(text.String(), "at most 300ms ahead of group g") != 2 {
-		t.Errorf("the plan does not show the group: %s (%v)", &text, err)
+	if text := strings.Join(g.Lines(), "\n"); strings.Count(text, "at most 300ms ahead of group g") != 2 {
+		t.Errorf("the plan does not show the group: %s", text)
 	}
 	paused, seen := int64(0), 0
 	progress := func(reports []task.Report) {
