@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/heddle-stream/heddle/appmaster"
 	"github.com/heddle-stream/heddle/internal/logs"
@@ -90,6 +91,11 @@ func (s *Server) handler() http.Handler {
 		mux.HandleFunc(r.method+" "+r.path, r.handle)
 	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		if allowed := allowed(mux, r); allowed != "" {
+			w.Header().Set("Allow", allowed)
+			fail(w, http.StatusMethodNotAllowed, "there is no %s %s, only %s", r.Method, r.URL.Path, allowed)
+			return
+		}
 		fail(w, http.StatusNotFound, "there is no %s %s", r.Method, r.URL.Path)
 	})
 	mux.HandleFunc("GET /api/profiles/{id}/data", s.profileData)
@@ -97,6 +103,19 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /{$}", s.page)
 	mux.HandleFunc("GET /ui/{file}", s.asset)
 	return s.guard(mux)
+}
+
+// allowed are the methods that there are for the path of a request, of which the mux tells nothing where a pattern takes every method; "": none.
+func allowed(mux *http.ServeMux, r *http.Request) string {
+	var methods []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); strings.Contains(pattern, " ") {
+			methods = append(methods, method)
+		}
+	}
+	return strings.Join(methods, ", ")
 }
 
 // list makes an empty slice of none, since JSON's null is nobody's friend.

@@ -126,8 +126,8 @@ func TestAccess(t *testing.T) {
 		{"GET", "api/slots", token, 200},
 		{"GET", "api/nothing", token, 404},
 		{"GET", "nothing", token, 404},
-		{"GET", "api/job/cancel", token, 404},
-		{"POST", "api/job/cancel", token, 404},
+		{"GET", "api/job/cancel", token, 405},
+		{"POST", "api/job/cancel", token, 405},
 	} {
 		if code, body := do(t, client(t), c.method, url+c.path, c.bearer); code != c.code {
 			t.Errorf("%s /%s with token %q: %d, want %d: %s", c.method, c.path, c.bearer, code, c.code, body)
@@ -138,6 +138,33 @@ func TestAccess(t *testing.T) {
 	}
 	if code, _ := do(t, client(t), "PUT", url+"api/job/cancel", token); code != 202 || len(v.canceled) != 1 {
 		t.Errorf("cancel: %d, %d wishes; want 202 and one", code, len(v.canceled))
+	}
+}
+
+// TestMethods: who asks by a wrong method is told the right ones.
+func TestMethods(t *testing.T) {
+	url, _ := serve(t)
+	for _, c := range []struct{ method, path, allow string }{
+		{"POST", "api/job", "GET, HEAD"}, {"GET", "api/job/cancel", "PUT"}, {"DELETE", "api/profiles", "GET, HEAD, PUT"}, {"PUT", "api/vertices/0", "GET, HEAD"},
+		{"POST", "api/profiles/1/data", "GET, HEAD"}, {"POST", "api/nothing", ""}, {"POST", "metrics", "GET, HEAD"}, {"POST", "", "GET, HEAD"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := client(t).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		want := 405
+		if c.allow == "" {
+			want = 404
+		}
+		if got := resp.Header.Get("Allow"); resp.StatusCode != want || got != c.allow {
+			t.Errorf("%s /%s: %d, Allow %q; want %d, %q", c.method, c.path, resp.StatusCode, got, want, c.allow)
+		}
 	}
 }
 
