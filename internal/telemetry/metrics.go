@@ -2,6 +2,9 @@ package telemetry
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -35,17 +38,40 @@ func (c *Config) meterProvider(ctx context.Context, res *resource.Resource) (*sd
 func (c *Config) metricExporter(ctx context.Context) (sdkmetric.Exporter, error) {
 	to := c.to(c.metrics, "/v1/metrics")
 	if to.protocol == HTTP {
-		opts := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(to.url), otlpmetrichttp.WithProxy(noProxy)}
+		opts := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(to.url), otlpmetrichttp.WithHTTPClient(httpClient("METRICS")), otlpmetrichttp.WithTLSClientConfig(nil)}
 		if to.headers != nil {
 			opts = append(opts, otlpmetrichttp.WithHeaders(to.headers))
 		}
-		return otlpmetrichttp.New(ctx, opts...)
+		e, err := otlpmetrichttp.New(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return &unmoved{Exporter: e, log: c.Logger, endpoint: to.url}, nil
 	}
 	opts := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpointURL(to.url), otlpmetricgrpc.WithDialOption(grpc.WithNoProxy())}
 	if to.headers != nil {
 		opts = append(opts, otlpmetricgrpc.WithHeaders(to.headers))
 	}
 	return otlpmetricgrpc.New(ctx, opts...)
+}
+
+// unmoved tells, once, that a collector redirects metrics. Nothing else is told of them: Jaeger, for one, takes traces alone.
+type unmoved struct {
+	sdkmetric.Exporter
+	log      *slog.Logger
+	endpoint string
+	once     sync.Once
+}
+
+// Export implements sdkmetric.Exporter.
+func (u *unmoved) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
+	err := u.Exporter.Export(ctx, m)
+	if errors.Is(err, errRedirect) {
+		u.once.Do(func() {
+			u.log.Warn("metrics are lost: the OTLP collector does not take them; the job goes on", "endpoint", u.endpoint, "err", err)
+		})
+	}
+	return err
 }
 
 // producer gives the SDK families as its own data.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -118,13 +116,11 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// noProxy: what HTTP_PROXY says on a gateway is not for the inside of a cluster.
-func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
-
 func (c *Config) spanClient() otlptrace.Client {
 	to := c.to(c.traces, "/v1/traces")
 	if to.protocol == HTTP {
-		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(to.url), otlptracehttp.WithProxy(noProxy),
+		// The client has the TLS settings of the environment: beside them the SDK would refuse http://.
+		opts := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(to.url), otlptracehttp.WithHTTPClient(httpClient("TRACES")), otlptracehttp.WithTLSClientConfig(nil),
 			otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf)} // as JSON, the spans that are bytes already would be left out
 		if to.headers != nil {
 			opts = append(opts, otlptracehttp.WithHeaders(to.headers))
