@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +24,7 @@ type profileFlags struct {
 	cpu, trace   time.Duration
 	heap, stacks bool
 	out          string
+	chosen       bool // out is our choice, and no file that is there
 }
 
 func (s *session) profileCommand() *cobra.Command {
@@ -40,8 +43,13 @@ Show them by go tool pprof FILE, and a trace by go tool trace FILE.`,
 			if err != nil {
 				return usage(err)
 			}
+			f.chosen = f.out == ""
 			if f.out = f.file(args[0], kind); f.out != "-" {
-				if err := creatable(f.out); err != nil {
+				name := f.out
+				for n := 2; f.chosen && taken(name); n++ {
+					name = numbered(f.out, n)
+				}
+				if err := creatable(name); err != nil {
 					return precondition(fmt.Errorf("cannot write the profile: %w", err))
 				}
 			}
@@ -57,7 +65,7 @@ Show them by go tool pprof FILE, and a trace by go tool trace FILE.`,
 	flags.BoolVar(&f.heap, "heap", false, "who holds memory, as of the last garbage collection")
 	flags.BoolVar(&f.stacks, "stacks", false, "where each goroutine stands, as text")
 	flags.DurationVar(&f.trace, "trace", 0, "what goroutines, scheduler and collector do, for so long")
-	flags.StringVarP(&f.out, "output", "o", "", "file to write; -: standard output, which is the default for --stacks")
+	flags.StringVarP(&f.out, "output", "o", "", "file to write; -: standard output, which is the default for --stacks; else a new file in the working directory, such as APP-agent-1-cpu.pprof, or …-cpu-2.pprof where that is there")
 	return cmd
 }
 
@@ -166,7 +174,7 @@ func (s *session) takeProfile(ctx context.Context, ask asker, f profileFlags, ki
 	}); err != nil {
 		return err
 	}
-	return s.writeProfile(f.out, p, data)
+	return s.writeProfile(f, p, data)
 }
 
 // agentPatience is how long a profile's agent is waited for, of an application that still starts its agents.
@@ -207,17 +215,47 @@ func (s *session) pollPause(ctx context.Context) error {
 }
 
 // writeProfile writes a profile where it was wanted.
-func (s *session) writeProfile(out string, p appmaster.ProcessProfile, data []byte) error {
-	if out == "-" {
+func (s *session) writeProfile(f profileFlags, p appmaster.ProcessProfile, data []byte) error {
+	if f.out == "-" {
 		if p.Kind == profile.Stacks {
 			data = []byte(printableLines(string(data)))
 		}
 		_, err := s.env.Stdout.Write(data)
 		return err
 	}
-	if err := os.WriteFile(out, data, 0o600); err != nil {
+	out, err := f.write(data)
+	if err != nil {
 		return precondition(fmt.Errorf("cannot write the profile: %w", err))
 	}
-	_, err := fmt.Fprintf(s.env.Stdout, "%s\t%d bytes\n", out, len(data))
+	_, err = fmt.Fprintf(s.env.Stdout, "%s\t%d bytes\n", out, len(data))
 	return err
+}
+
+// write writes the file that was named, or the first of our choice that is not there, even by another command that takes a profile now.
+func (f *profileFlags) write(data []byte) (name string, err error) {
+	if !f.chosen {
+		return f.out, os.WriteFile(f.out, data, 0o600)
+	}
+	name = f.out
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	for n := 2; errors.Is(err, os.ErrExist); n++ {
+		name = numbered(f.out, n)
+		file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	}
+	if err != nil {
+		return name, err
+	}
+	_, err = file.Write(data)
+	return name, errors.Join(err, file.Close())
+}
+
+// numbered is the nth name of a file of which there may be several.
+func numbered(name string, n int) string {
+	ext := filepath.Ext(name)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
+}
+
+func taken(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }

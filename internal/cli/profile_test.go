@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/heddle-stream/heddle/appmaster"
+	"github.com/heddle-stream/heddle/internal/profile"
 )
 
 // TestProfileWaitsForItsAgent: of an application that starts its agents, the one that is asked about is waited for; of one that runs, an agent that
@@ -61,5 +63,32 @@ func TestProfileWaitsForItsAgent(t *testing.T) {
 func TestAgentCount(t *testing.T) {
 	if agentCount(1) != "1 agent" || agentCount(0) != "0 agents" || agentCount(2) != "2 agents" {
 		t.Error(agentCount(1), agentCount(0), agentCount(2))
+	}
+}
+
+// TestProfileKeepsTheFirst: profiles without -o, one after the other, are files of their own; one with -o replaces what was there.
+func TestProfileKeepsTheFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var out strings.Builder
+	s := &session{}
+	s.env.Stdout = &out
+	f := profileFlags{agent: "1", chosen: true}
+	f.out = f.file("app", profile.CPU)
+	for _, data := range []string{"first", "second", "third"} {
+		if err := s.writeProfile(f, appmaster.ProcessProfile{Kind: profile.CPU}, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f = profileFlags{out: "app-agent-1-cpu-2.pprof"}
+	if err := s.writeProfile(f, appmaster.ProcessProfile{Kind: profile.CPU}, []byte("named")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"app-agent-1-cpu.pprof": "first", "app-agent-1-cpu-2.pprof": "named", "app-agent-1-cpu-3.pprof": "third"} {
+		if got, err := os.ReadFile(name); err != nil || string(got) != want {
+			t.Errorf("%s holds %q (%v), want %q", name, got, err, want)
+		}
+		if !strings.Contains(out.String(), name+"\t") {
+			t.Errorf("%s is not named:\n%s", name, &out)
+		}
 	}
 }
