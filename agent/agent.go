@@ -160,6 +160,10 @@ func (a *agent) handle(ctx context.Context, ev any, tick *time.Ticker) (done boo
 			if _, stranger := errors.AsType[*ctl.StrangerError](ev.err); stranger {
 				return true, "", ev.err
 			}
+			if ctx.Err() != nil { // it is why, and comes at the same time
+				a.signalled(ctx)
+				return true, a.unasked, nil
+			}
 			return true, "", &LostError{ev.err}
 		}
 		a.begin(ev, tick)
