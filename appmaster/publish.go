@@ -73,7 +73,7 @@ func (m *master) waiting(now time.Time, state sched.State) string {
 	switch state {
 	case sched.Waiting:
 		if src := m.undiscovered(); src != nil && m.job0().HasSlots() {
-			return fmt.Sprintf("source %s to find its splits", src.node.Title())
+			return fmt.Sprintf("%s to find its splits", src.node.KindAndTitle())
 		}
 		if m.readying != nil && !m.prepared && m.job0().HasSlots() {
 			return fmt.Sprintf("%s %s to say that it is ready", m.readying.Kind, m.readying.Title())
@@ -103,7 +103,7 @@ func (m *master) trouble() string {
 					continue
 				}
 				if n++; n == 1 {
-					text = fmt.Sprintf("%s of source %s: %s", s.GetId(), src.node.Title(), s.GetTrouble())
+					text = fmt.Sprintf("%s of %s: %s", s.GetId(), src.node.KindAndTitle(), s.GetTrouble())
 				}
 			}
 		}

@@ -20,7 +20,7 @@ func (m *master) prepare(ctx context.Context) {
 		if err := m.ask(ctx, n); err != nil {
 			if ctx.Err() == nil {
 				f := classify(err)
-				f.Message = fmt.Sprintf("cannot start %s %s: %s", n.Kind, n.Title(), f.Message)
+				f.Message = fmt.Sprintf("cannot start %s: %s", n.KindAndTitle(), f.Message)
 				f.Operator = n.Title()
 				m.post(func() {
 					m.log.Error("a connector or format is not ready", "error", f.Error())

@@ -57,7 +57,7 @@ func (d *discovery) run(ctx context.Context) {
 			return
 		}
 		f := classify(err)
-		f.Message = fmt.Sprintf("cannot find the splits of source %s: %s", d.src.node.Title(), f.Message)
+		f.Message = fmt.Sprintf("cannot find the splits of %s: %s", d.src.node.KindAndTitle(), f.Message)
 		f.Operator = d.src.node.Title()
 		d.m.post(func() { d.m.onSourceFailed(f) })
 	}()
@@ -88,7 +88,7 @@ func (d *discovery) enumerate(ctx context.Context) (err error) {
 }
 
 func (d *discovery) warn(msg string) {
-	d.m.post(func() { d.m.warn(fmt.Sprintf("source %s: %s", d.src.node.Title(), msg)) })
+	d.m.post(func() { d.m.warn(fmt.Sprintf("%s: %s", d.src.node.KindAndTitle(), msg)) })
 }
 
 func (d *discovery) debug(msg string) { d.m.log.Debug(msg, "source", d.src.node.Title()) }

@@ -46,6 +46,14 @@ func (n *Node) Title() string {
 	return n.Kind + " " + strconv.Itoa(n.ID)
 }
 
+// KindAndTitle names the node where its name alone does not say what it is.
+func (n *Node) KindAndTitle() string {
+	if n.Name == "" {
+		return n.Title() // begins with the kind
+	}
+	return n.Kind + " " + n.Name
+}
+
 // at is the operator's title and place in the author's program.
 func (n *Node) at() string {
 	if n.Where == "" {

@@ -105,7 +105,7 @@ func (r *run) ready(ctx context.Context) error {
 			continue
 		}
 		if err := n.Ready(ctx, r.cfg.Options); err != nil {
-			return fmt.Errorf("cannot start %s %s: %w", n.Kind, n.Title(), err)
+			return fmt.Errorf("cannot start %s: %w", n.KindAndTitle(), err)
 		}
 	}
 	return nil
@@ -127,7 +127,7 @@ func (r *run) enumerators(ctx context.Context) (map[int]flow.Enumerator, error) 
 		})
 		if err != nil {
 			closeAll(enums)
-			return nil, fmt.Errorf("cannot start source %s: %w", node.Title(), err)
+			return nil, fmt.Errorf("cannot start %s: %w", node.KindAndTitle(), err)
 		}
 		enums[v.ID] = e
 	}
@@ -202,9 +202,9 @@ func (r *run) feed(ctx context.Context, vertex int, e flow.Enumerator) {
 	returned := false
 	defer func() {
 		if p := recover(); p != nil {
-			r.fail(cluster.Failure{Kind: cluster.Internal, Operator: node.Title(), Message: fmt.Sprintf("panic in the enumerator of source %s: %v", node.Title(), p)}.Fit())
+			r.fail(cluster.Failure{Kind: cluster.Internal, Operator: node.Title(), Message: fmt.Sprintf("panic in the enumerator of %s: %v", node.KindAndTitle(), p)}.Fit())
 		} else if !returned {
-			r.fail(fmt.Errorf("cannot discover splits of source %s: %w", node.Title(), task.ErrExited))
+			r.fail(fmt.Errorf("cannot discover splits of %s: %w", node.KindAndTitle(), task.ErrExited))
 		}
 	}()
 	defer func() { _ = e.Close() }()
@@ -221,7 +221,7 @@ func (r *run) discover(ctx context.Context, vertex int, e flow.Enumerator, reade
 			return
 		}
 		if err != nil {
-			r.fail(fmt.Errorf("cannot discover splits of source %s: %w", node.Title(), err))
+			r.fail(fmt.Errorf("cannot discover splits of %s: %w", node.KindAndTitle(), err))
 			return
 		}
 		r.mu.Lock()
@@ -231,7 +231,7 @@ func (r *run) discover(ctx context.Context, vertex int, e flow.Enumerator, reade
 		for _, s := range d.Added {
 			owner := e.Owner(s, len(readers))
 			if owner < 0 || owner >= len(readers) {
-				r.fail(fmt.Errorf("source %s gives split %s to reader %d of %d", node.Title(), s.ID, owner, len(readers)))
+				r.fail(fmt.Errorf("%s gives split %s to reader %d of %d", node.KindAndTitle(), s.ID, owner, len(readers)))
 				return
 			}
 			byReader[owner] = append(byReader[owner], s)
