@@ -71,6 +71,9 @@ func (s *session) demo(ctx context.Context, rate int, duration time.Duration) er
 	if err := checkOptions(plan, c); err != nil {
 		return err
 	}
+	if err := s.checkTelemetry(c); err != nil {
+		return err
+	}
 	trace := s.traceSubmission(ctx, c, plan.Name, newTimings())
 	r, err := s.startApplication(c, plan, &jobText{"demo.yaml", demo.Job}, true, trace)
 	defer trace.end(appID(r), err)()

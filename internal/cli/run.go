@@ -87,6 +87,9 @@ func (s *session) run(ctx context.Context, args []string, f runFlags) error {
 	if err := checkOptions(plan, c); err != nil {
 		return err
 	}
+	if err := s.checkTelemetry(c); err != nil {
+		return err
+	}
 	if c.Text("target") == "yarn" {
 		return s.runYARN(ctx, c, plan, outside{needsOf(job.Graph(), plan), endless(job.Graph())}, text, f, times)
 	}

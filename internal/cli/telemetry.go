@@ -39,6 +39,12 @@ func (s *session) telemetrySettings(c *conf.Config) (telemetry.Settings, error) 
 	return set, nil
 }
 
+// checkTelemetry refuses, before anything is started, settings with which an ApplicationMaster and agents would not start.
+func (s *session) checkTelemetry(c *conf.Config) error {
+	_, err := s.telemetrySettings(c)
+	return err
+}
+
 // telemetry starts what sends this process's traces and, with figures, metrics. Nil: nothing is sent.
 func (s *session) telemetry(ctx context.Context, app *application, role, instance string, figures func() []telemetry.Family) (*telemetry.Provider, error) {
 	set, err := s.telemetrySettings(app.conf)

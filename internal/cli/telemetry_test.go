@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +134,37 @@ func TestOneSignalsVariables(t *testing.T) {
 		if f := follow(&application{conf: x.c}, provider); f.Rate != 1 || f.Ratio != 0 || f.MaxRate != 1000 {
 			t.Errorf("%s: followed are %+v", x.name, f)
 		}
+	}
+}
+
+// TestWrongCollector: where telemetry can't go to is told once, as wrong usage, and nothing is started. A variable whose value is not known is ignored.
+func TestWrongCollector(t *testing.T) {
+	w := newWorld(t)
+	environ := w.environ
+	for _, tt := range []struct{ environ, endpoint, says string }{
+		{"", "http://", `"http://": want a URL`},
+		{"", "ftp://x:1", "want a URL"},
+		{"", "http://[::1", "want a URL"},
+		{"", "grpc://x:1", "want a URL"},
+		{"", "http://me:secret@x:1", "HEDDLE_TRACE_HEADERS"},
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=ftp://x:1", "", "want a URL"},
+		{"HEDDLE_TRACE_HEADERS=secret", "http://x:1", "header 1"},
+	} {
+		args := []string{"run", w.endless()}
+		if tt.endpoint != "" {
+			args = append(args, "--trace.endpoint", tt.endpoint)
+		}
+		w.environ = environ
+		if tt.environ != "" {
+			w.environ = append(slices.Clip(environ), tt.environ)
+		}
+		run := w.start(args...)
+		run.expect(exitUsage, tt.says)
+		if text := run.stderr.String(); strings.Count(text, tt.says) != 1 || strings.Contains(text, "secret") {
+			t.Errorf("it says %s", text)
+		}
+	}
+	if _, err := os.Stat(w.state); err == nil {
+		t.Error("an application was made")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -51,7 +52,7 @@ func Resolve(endpoint, protocol, headers string, getenv func(string) string) (Se
 	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") {
 		return Settings{}, nil
 	}
-	s := Settings{Endpoint: cmp.Or(endpoint, env("OTEL_EXPORTER_OTLP_ENDPOINT")), Protocol: cmp.Or(protocol, env("OTEL_EXPORTER_OTLP_PROTOCOL")),
+	s := Settings{Endpoint: cmp.Or(endpoint, env("OTEL_EXPORTER_OTLP_ENDPOINT")), Protocol: cmp.Or(protocol, knownProtocol(env("OTEL_EXPORTER_OTLP_PROTOCOL"))),
 		Traces: env("OTEL_TRACES_EXPORTER") != "none", Metrics: env("OTEL_METRICS_EXPORTER") != "none"}
 	headers = cmp.Or(headers, env("OTEL_EXPORTER_OTLP_HEADERS"))
 	if endpoint == "" {
@@ -65,7 +66,7 @@ func Resolve(endpoint, protocol, headers string, getenv func(string) string) (Se
 			if !*x.on || of("ENDPOINT")+of("PROTOCOL")+of("HEADERS") == "" {
 				continue
 			}
-			one := Settings{Endpoint: cmp.Or(of("ENDPOINT"), s.Endpoint), Protocol: cmp.Or(protocol, of("PROTOCOL"), s.Protocol)}
+			one := Settings{Endpoint: cmp.Or(of("ENDPOINT"), s.Endpoint), Protocol: cmp.Or(protocol, knownProtocol(of("PROTOCOL")), s.Protocol)}
 			url, err := one.complete(cmp.Or(of("HEADERS"), headers))
 			if err != nil {
 				return Settings{}, err
@@ -92,8 +93,17 @@ func (s *Settings) complete(headers string) (string, error) {
 		s.Endpoint = "http://" + s.Endpoint
 	}
 	u, err := url.Parse(s.Endpoint)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("cannot send traces to %q: want a URL such as http://collector:4317", s.Endpoint)
+	wrong := ""
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		wrong = "want a URL such as http://collector:4317"
+	case u.User != nil:
+		wrong = "a user and password do not belong into a URL, which is shown: set HEDDLE_TRACE_HEADERS or OTEL_EXPORTER_OTLP_HEADERS, to authorization=Basic%20… for example"
+	case strings.ContainsAny(s.Endpoint, "?#"):
+		wrong = "want a URL without a query (?) and a fragment (#)"
+	}
+	if wrong != "" {
+		return "", fmt.Errorf("cannot send traces to %q: %s", withoutSecrets(s.Endpoint), wrong)
 	}
 	whole := s.Endpoint
 	s.Endpoint = strings.TrimSuffix(strings.TrimSuffix(s.Endpoint, "/v1/traces"), "/")
@@ -113,6 +123,31 @@ func (s *Settings) complete(headers string) (string, error) {
 	return whole, err
 }
 
+// withoutSecrets is a URL, or what was to be one, without user, password, query and fragment.
+func withoutSecrets(endpoint string) string {
+	scheme, rest, _ := strings.Cut(endpoint, "://")
+	rest = rest[strings.LastIndex(rest, "@")+1:]
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return scheme + "://" + rest
+}
+
+// knownProtocol is what a variable says, or "" if it is not known: such a value counts as none, by OpenTelemetry's specification.
+func knownProtocol(name string) string {
+	switch name {
+	case GRPC, HTTP, "http", "http/json":
+		return name
+	}
+	return ""
+}
+
+// What HTTP has as a header.
+var (
+	headerName  = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
+	headerValue = regexp.MustCompile(`^[^\x00-\x08\x0a-\x1f\x7f]*$`)
+)
+
 // parseHeaders reads name=value pairs separated by commas, with values as in URLs. An error does not show the values.
 func parseHeaders(text string) (map[string]string, error) {
 	if strings.TrimSpace(text) == "" {
@@ -123,7 +158,7 @@ func parseHeaders(text string) (map[string]string, error) {
 		name, value, ok := strings.Cut(pair, "=")
 		name = strings.TrimSpace(name)
 		value, err := url.PathUnescape(strings.TrimSpace(value))
-		if !ok || name == "" || err != nil {
+		if !ok || err != nil || !headerName.MatchString(name) || !headerValue.MatchString(value) {
 			return nil, fmt.Errorf("cannot read header %d for the OTLP collector: want name=value,name=value", i+1)
 		}
 		headers[name] = value
