@@ -59,3 +59,26 @@ func TestMonitoringFilesNameMetricsThatExist(t *testing.T) {
 		}
 	}
 }
+
+// Lost spans are lost, whichever process lost them.
+func TestTracesLostOfAllProcesses(t *testing.T) {
+	data, err := os.ReadFile("monitoring/heddle-alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, alert, _ := strings.Cut(string(data), "alert: HeddleTracesLost")
+	alert, _, _ = strings.Cut(alert, "- alert:")
+	lost := regexp.MustCompile(`^heddle_.*_spans_(dropped|failed)_total$`)
+	found := 0
+	for name := range metricNames() {
+		if lost.MatchString(name) {
+			found++
+			if !strings.Contains(alert, name) {
+				t.Errorf("HeddleTracesLost does not look at %s", name)
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("only %d metrics tell of lost spans", found)
+	}
+}
