@@ -51,14 +51,17 @@ type Job struct {
 	codecs *flow.Codecs
 }
 
-// NewJob begins a job. Its name is shown to people and appears in YARN.
+// NewJob begins a job. Its name is shown to people and appears in YARN: at most 256 bytes, without control characters.
 func NewJob(name string) *Job {
 	j := &Job{graph: &flow.Graph{Name: name}, codecs: flow.NewCodecs()}
 	if name == "" {
 		j.errorf("a job needs a name: heddle.NewJob(\"clicks-per-user\")")
 	}
 	if strings.ContainsFunc(name, unicode.IsControl) {
-		j.errorf("the job's name %q has control characters, which would garble terminals and logs", name)
+		j.errorf("the job's name %q has control characters, which would garble terminals and logs", flow.Cut(name, flow.MaxName))
+	}
+	if err := flow.CheckName(name); err != nil {
+		j.errorf("job: %w", err)
 	}
 	return j
 }

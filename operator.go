@@ -12,7 +12,7 @@ func (s Stream[T]) set(what string, f func(n *flow.Node)) Stream[T] {
 	return s
 }
 
-// Name names the operator for people.
+// Name names the operator for people, metrics and logs, by at most 256 bytes.
 func (s Stream[T]) Name(name string) Stream[T] {
 	return s.set("Name", func(n *flow.Node) { n.Name = name })
 }

@@ -44,6 +44,11 @@ func (c *compilation) checkNodes() {
 		case node.Source == nil && len(node.In) == 0:
 			c.fail(node, "has no input and is not a source")
 		}
+		for _, name := range []string{node.Name, c.group[node.ID], node.Align.Group} {
+			if err := flow.CheckName(name); err != nil {
+				c.fail(node, "%w", err)
+			}
+		}
 		c.checkKeyed(node)
 		if node.Align.Group != "" && node.Align.MaxDrift <= 0 {
 			c.fail(node, "is in the alignment group %q, but says not how far it may be ahead of the slowest: give WithAlignment a duration above 0", node.Align.Group)

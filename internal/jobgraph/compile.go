@@ -43,7 +43,7 @@ type Problems struct {
 
 func (p *Problems) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "cannot compile job %q: ", p.Job)
+	fmt.Fprintf(&b, "cannot compile job %q: ", flow.Cut(p.Job, flow.MaxName))
 	if len(p.List) == 1 {
 		return b.String() + p.List[0].Error()
 	}
@@ -61,7 +61,7 @@ func describe(n *flow.Node) string {
 	if n.Name == "" {
 		return n.Title()
 	}
-	return fmt.Sprintf("%s %q", n.Kind, n.Name)
+	return fmt.Sprintf("%s %q", n.Kind, flow.Cut(n.Name, flow.MaxName))
 }
 
 // compilation is the state of one Compile.
@@ -302,6 +302,9 @@ func (c *compilation) build() *Graph {
 			g.Vertices[i].In = append(g.Vertices[i].In, edge.ID)
 		}
 	}
+	for i := range g.Vertices {
+		g.Vertices[i].Name = chainName(g.Vertices[i].Operators)
+	}
 	g.Profiles = c.profiles()
 	g.Fingerprint = c.fingerprint(g)
 	return g
@@ -323,11 +326,24 @@ func (c *compilation) vertex(id, head int) Vertex {
 
 // add appends node to the chain.
 func (v *Vertex) add(node *flow.Node) {
-	name := node.Title()
-	if v.Name != "" {
-		v.Name += " → "
-	}
-	v.Name += name
 	v.Nodes = append(v.Nodes, node.ID)
-	v.Operators = append(v.Operators, Operator{ID: node.ID, Kind: node.Kind, Name: name, UID: node.UID, Detail: node.Detail, Where: node.Where, Align: node.Align.String()})
+	v.Operators = append(v.Operators, Operator{ID: node.ID, Kind: node.Kind, Name: node.Title(), UID: node.UID, Detail: node.Detail, Where: node.Where, Align: node.Align.String()})
+}
+
+// chainName is the names of a chain's operators. Of a long chain it has the first, and says how many more there are: it stands in every metric of the vertex.
+func chainName(ops []Operator) string {
+	names := make([]string, len(ops))
+	for i, op := range ops {
+		names[i] = op.Name
+	}
+	const arrow = " → "
+	name, more := strings.Join(names, arrow), ""
+	for n := len(names); len(name)+len(more) > flow.MaxName; {
+		n--
+		more = fmt.Sprintf("%s… (%d more)", arrow, len(names)-n)
+		if name = strings.Join(names[:n], arrow); n == 1 {
+			name = flow.Cut(name, flow.MaxName-len(more))
+		}
+	}
+	return name + more
 }

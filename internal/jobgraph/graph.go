@@ -21,7 +21,7 @@ type Graph struct {
 // Vertex is a chain of operators, run as Parallelism subtasks.
 type Vertex struct {
 	ID             int    `json:"id"`    // index in Graph.Vertices
-	Name           string `json:"name"`  // operator names joined by " → "
+	Name           string `json:"name"`  // operator names joined by " → ", the first of them if it would be longer than flow.MaxName
 	Nodes          []int  `json:"nodes"` // flow.Node ids, the head first, producers before consumers
 	Parallelism    int    `json:"parallelism"`
 	MaxParallelism int    `json:"max_parallelism"`

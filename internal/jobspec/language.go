@@ -12,7 +12,7 @@ import (
 // jobFile is a whole file.
 type jobFile struct {
 	strict.At
-	Name           strict.String          `yaml:"name,required" doc:"Name of the job, shown to people and in YARN."`
+	Name           strict.String          `yaml:"name,required" doc:"Name of the job, shown to people and in YARN. At most 256 bytes; names of sources, steps and sinks: 224."`
 	Parallelism    strict.Int             `yaml:"parallelism" min:"1" doc:"Subtasks of each operator that sets none itself; by default the option parallelism."`
 	MaxParallelism strict.Int             `yaml:"max_parallelism" min:"1" doc:"Number of key groups: the most the job can be scaled to. By default the option max-parallelism."`
 	Timezone       strict.String          `yaml:"timezone" doc:"IANA name such as Europe/Berlin: where times without a zone are read, days begin, and times are written. By default the option timezone."`
@@ -171,7 +171,7 @@ type step struct {
 	Route   *strict.Map[strict.Text] `yaml:"route" one:"step" doc:"Names of branches and conditions: a record goes to the first branch whose condition is true, or nowhere. Steps and sinks read a branch with from."`
 
 	From        strict.String `yaml:"from" doc:"What the step reads: a source, a branch of a route, or the name of a step above. By default the step before."`
-	Name        strict.String `yaml:"name" doc:"Name of the step, for from, plans and metrics."`
+	Name        strict.String `yaml:"name" doc:"Name of the step, for from, plans and metrics. At most 224 bytes."`
 	UID         strict.String `yaml:"uid" doc:"Identity that stays when the job changes; unique in the job."`
 	Parallelism strict.Int    `yaml:"parallelism" min:"1" doc:"Subtasks of the step."`
 	SlotGroup   strict.String `yaml:"slot_group" doc:"Slot sharing group: its subtasks never share a slot with those of other groups. By default that of what it reads."`

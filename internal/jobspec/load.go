@@ -3,8 +3,6 @@ package jobspec
 import (
 	"errors"
 	"path/filepath"
-	"strings"
-	"unicode"
 
 	"github.com/heddle-stream/heddle"
 	"github.com/heddle-stream/heddle/internal/flow"
@@ -80,12 +78,7 @@ func check(name string, data []byte, opts Options) (*planner, error) {
 	if p.file.Timezone.IsSet() {
 		p.zone = location(p.doc, p.file.Timezone)
 	}
-	if p.file.Name.IsSet() && p.file.Name.Value == "" {
-		p.doc.Failf(p.file.Name.Place(), "the name is empty")
-	}
-	if strings.ContainsFunc(p.file.Name.Value, unicode.IsControl) {
-		p.doc.Failf(p.file.Name.Place(), "the name %q has control characters, which would garble terminals and logs", p.file.Name.Value)
-	}
+	p.checkNames()
 	if p.doc.Failed() {
 		return nil, p.doc.Err()
 	}
