@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +16,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/trace"
+	collecttraces "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 )
@@ -173,6 +177,55 @@ func TestSlowCollectorIsTold(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "traces are lost"); n != 1 {
 		t.Errorf("it was told %d times", n)
+	}
+}
+
+// rejecting is a collector that takes all of a batch but for some spans, and says so.
+type rejecting struct {
+	collecttraces.UnimplementedTraceServiceServer
+	spans int64
+}
+
+func (r *rejecting) Export(context.Context, *collecttraces.ExportTraceServiceRequest) (*collecttraces.ExportTraceServiceResponse, error) {
+	return &collecttraces.ExportTraceServiceResponse{PartialSuccess: &collecttraces.ExportTracePartialSuccess{RejectedSpans: r.spans, ErrorMessage: "too old (9 spans rejected)\n"}}, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (r *rejecting) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	m, _ := r.Export(context.Background(), nil)
+	body, _ := proto.Marshal(m)
+	w.Header().Set("Content-Type", "application/x-protobuf")
+	_, _ = w.Write(body)
+}
+
+// TestPartialSuccess: spans that the collector rejects are lost, the others of their batch are not, nor what comes after them at the end.
+func TestPartialSuccess(t *testing.T) {
+	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")
+	for rejects, lost := range map[int64]int64{0: 0, 1: 1, 2: 2, 99: 2, -1: 0} {
+		collector := &rejecting{spans: rejects}
+		byHTTP := httptest.NewServer(collector)
+		defer byHTTP.Close()
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		byGRPC := grpc.NewServer()
+		collecttraces.RegisterTraceServiceServer(byGRPC, collector)
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = byGRPC.Serve(l) })
+		defer wg.Wait()
+		defer byGRPC.Stop()
+		for protocol, to := range map[string]string{HTTP: byHTTP.URL, GRPC: "http://" + l.Addr().String()} {
+			p := provider(t, Config{Settings: Settings{Endpoint: to, Protocol: protocol, Traces: true}, Service: "job"})
+			for range 4 {
+				p.Start(Start{Name: "x"}).End(time.Time{})
+			}
+			_ = closeNow(t, p, time.Minute)
+			if st, want := p.Stats(), (Stats{Exported: 4 - 2*lost, Failed: 2 * lost}); st != want {
+				t.Errorf("%s: where %d are rejected the figures are %+v, want %+v", protocol, rejects, st, want)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"sync"
@@ -210,30 +211,49 @@ func (q *queue) waiting() int {
 
 // rest exports what is there. A collector that fails gets no more of it.
 func (q *queue) rest(ctx context.Context) {
-	failed := q.failed.Load()
+	taken := true
 	for left := q.waiting(); left > 0; {
 		b := q.take()
 		left -= b.n
-		if q.failed.Load() > failed {
+		if !taken {
 			q.failed.Add(int64(b.n))
 			continue
 		}
-		q.export(ctx, b)
+		taken = q.export(ctx, b)
 	}
 }
 
-func (q *queue) export(ctx context.Context, b batch) {
+// export sends a batch and reports whether the collector took it, though it may have refused some of its spans.
+func (q *queue) export(ctx context.Context, b batch) (taken bool) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	err := q.exporter.export(ctx, b.spans)
 	cancel()
 	q.done(b)
-	if err == nil {
-		q.exported.Add(int64(b.n))
-	} else {
-		q.failed.Add(int64(b.n))
-	}
+	lost, taken := rejected(err, b.n)
+	q.exported.Add(int64(b.n - lost))
+	q.failed.Add(int64(lost))
 	q.complain(err)
+	return taken
 }
+
+// rejected is how many of n spans err says are lost, and whether the collector took the others. The SDK has the type of OTLP's partial success to
+// itself, so its text has to tell.
+func rejected(err error, n int) (lost int, taken bool) {
+	if err == nil {
+		return 0, true
+	}
+	m := partialSuccess.FindStringSubmatch(err.Error())
+	if m == nil {
+		return n, false
+	}
+	lost, err = strconv.Atoi(m[1])
+	if err != nil {
+		return n, false
+	}
+	return min(max(lost, 0), n), true
+}
+
+var partialSuccess = regexp.MustCompile(`(?s)^OTLP partial success: .* \((-?\d+) spans rejected\)$`)
 
 // complain logs, now and then, that spans are lost: by err, or since they came faster than the collector takes them.
 func (q *queue) complain(err error) {
