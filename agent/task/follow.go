@@ -45,6 +45,8 @@ type follower struct {
 	trail  *telemetry.Trail                  // while a record is followed: the span of the chain is being written
 	logged atomic.Pointer[flow.TraceContext] // that span, for those who log
 
+	deliveries deliveries // that are under way
+
 	in      *input // whose segment is being read, if it has marks
 	hop     *netstack.Hop
 	shift   time.Duration // from the hop's clock to the task's
@@ -290,6 +292,13 @@ func (f *follower) abandon() {
 	}
 }
 
+// giveUp ends the spans of deliveries that a task which has been closed has left.
+func (f *follower) giveUp() {
+	if f != nil {
+		f.deliveries.giveUp()
+	}
+}
+
 // Attr implements flow.Follower.
 func (f *follower) Attr(attrs ...flow.TraceAttr) { f.trail.Set(attrs...) }
 
@@ -298,16 +307,8 @@ func (f *follower) Send(name string, attrs ...flow.TraceAttr) flow.Delivery {
 	if !f.trail.Recording() {
 		return nil
 	}
-	return delivery{f.cfg.Provider.Child(telemetry.Start{Parent: f.trail.Context(), Name: name, Kind: telemetry.Producer, At: f.now(), Attrs: attrs, Fixed: f.attrs})}
-}
-
-// delivery is the span of a flow.Delivery.
-type delivery struct{ telemetry.Span }
-
-// Done implements flow.Delivery.
-func (d delivery) Done(attrs ...flow.TraceAttr) {
-	d.Set(attrs...)
-	d.End(time.Time{})
+	span := f.cfg.Provider.Child(telemetry.Start{Parent: f.trail.Context(), Name: name, Kind: telemetry.Producer, At: f.now(), Attrs: attrs, Fixed: f.attrs})
+	return f.deliveries.begin(span)
 }
 
 // blocked notes that the record being followed waited for room in the output.

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -584,6 +587,50 @@ func TestRecordThatEndsItsTask(t *testing.T) {
 				t.Errorf("%d spans have failed of %v, want 1", failed, names(collector.Spans()))
 			}
 		})
+	}
+}
+
+// TestDeliveriesEndWithTheirTask: a delivery that its task did not live to see ends with it, as failed, and once.
+func TestDeliveriesEndWithTheirTask(t *testing.T) {
+	collector := otlptest.Start(t)
+	p := provider(t, collector.URL)
+	src := words(1, 10)
+	src.Batch = 1
+	var task *Task
+	var open flow.Delivery
+	g := job(src, &testjob.Sink[string]{}, probe{}, probe{push: func(*probe, flow.Batch[string]) error {
+		if !task.follow.trail.Recording() {
+			return nil
+		}
+		task.follow.Send("send one").Done()
+		open = task.follow.Send("send two")
+		return errors.New("broken")
+	}})
+	plan, err := jobgraph.Compile(g, jobgraph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err = New(Spec{Graph: g, Plan: plan}, Env{Exchange: NewMemory(1024, 2), Follow: Follow{Provider: p, Rate: 1e9}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.AddSplits([]flow.Split{{ID: "0"}}, true)
+	if res := task.Run(t.Context()); res.State != cluster.Failed {
+		t.Fatalf("the task ended as %v", res.State)
+	}
+	open.Done() // by a broker, too late
+	if err := p.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, s := range collector.Spans() {
+		if strings.HasPrefix(s.Name, "send ") {
+			got[s.Name] = append(got[s.Name], s.Status.GetMessage())
+		}
+	}
+	want := map[string][]string{"send one": {""}, "send two": {"not known to be delivered: the task ended first"}}
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("the deliveries ended as %q, want %q", got, want)
 	}
 }
 

@@ -67,6 +67,7 @@ func (t *Task) ended(failure cluster.Failure) Result {
 		cause = ErrCancelled
 	}
 	closeErr := t.Abort(cause)
+	t.follow.giveUp()
 	switch {
 	case cancelled:
 		if closeErr != nil {
