@@ -77,6 +77,9 @@ func (s *session) traceSubmission(ctx context.Context, c *conf.Config, job strin
 	if err != nil {
 		fmt.Fprintln(s.env.Stderr, "heddle: warning: nothing is traced: "+err.Error())
 	}
+	for _, text := range set.Ignored() {
+		fmt.Fprintln(s.env.Stderr, "heddle: warning: "+printable(text))
+	}
 	parent, _ := telemetry.ParseTraceparent(s.env.Getenv("TRACEPARENT"))
 	t.span = t.provider.Start(telemetry.Start{Parent: parent, Name: "submit " + job, Kind: telemetry.Client, At: times.start,
 		Attrs: []flow.TraceAttr{telemetry.A("heddle.job", job), telemetry.A("heddle.target", c.Text("target"))}})

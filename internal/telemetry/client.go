@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -54,6 +56,48 @@ func tlsConfig(signal string) (cfg *tls.Config, wrong []string) {
 		}
 	}
 	return cfg, wrong
+}
+
+// Ignored says which variables of the environment New leaves out, since they can't be used.
+func (s *Settings) Ignored() (wrong []string) {
+	for _, x := range []struct {
+		signal string
+		on     bool
+		own    *target
+	}{{"TRACES", s.Traces, s.traces}, {"METRICS", s.Metrics, s.metrics}} {
+		to := s.to(x.own, "").url
+		if !x.on || to == "" {
+			continue
+		}
+		if text := os.Getenv(otlpVar + x.signal + "_PROTOCOL"); knownProtocol(strings.TrimSpace(text)) != strings.TrimSpace(text) {
+			wrong = append(wrong, fmt.Sprintf("%s%s_PROTOCOL is ignored: %q is not a protocol of OTLP", otlpVar, x.signal, text))
+		}
+		if strings.HasPrefix(to, "https:") {
+			_, bad := tlsConfig(x.signal)
+			wrong = append(wrong, bad...)
+		}
+	}
+	if wrong = append(wrong, badAttributes(os.Getenv("OTEL_RESOURCE_ATTRIBUTES"))...); s.Endpoint == "" && s.traces == nil && s.metrics == nil {
+		return nil
+	}
+	slices.Sort(wrong)
+	return slices.Compact(wrong) // what is for both signals comes twice
+}
+
+// badAttributes says what of name=value pairs separated by commas the SDK leaves out, or takes without decoding it.
+func badAttributes(text string) (wrong []string) {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	for i, pair := range strings.Split(text, ",") {
+		_, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf("attribute %d of OTEL_RESOURCE_ATTRIBUTES is ignored: want name=value,name=value", i+1))
+		} else if _, err := url.PathUnescape(value); err != nil {
+			wrong = append(wrong, fmt.Sprintf("attribute %d of OTEL_RESOURCE_ATTRIBUTES is taken as it stands: %v", i+1, err))
+		}
+	}
+	return wrong
 }
 
 func certPool(file string) (*x509.CertPool, error) {

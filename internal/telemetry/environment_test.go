@@ -1,12 +1,17 @@
 package telemetry
 
 import (
+	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"go.opentelemetry.io/otel"
 
 	"github.com/heddle-stream/heddle/internal/flow"
 	"github.com/heddle-stream/heddle/internal/telemetry/otlptest"
@@ -82,5 +87,44 @@ func TestEnvironment(t *testing.T) {
 				t.Errorf("the header %s is %q, want %q", x.header[0], got, x.header[1])
 			}
 		})
+	}
+}
+
+// TestWrongVariables: what can't be used of the environment is told by its name, once, and keeps nothing from being sent; the SDK says nothing of its own.
+func TestWrongVariables(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none.pem")
+	for _, x := range []struct{ name, value, says string }{
+		{"OTEL_EXPORTER_OTLP_CERTIFICATE", none, "OTEL_EXPORTER_OTLP_CERTIFICATE is ignored: open " + none},
+		{"OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE", none, "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE is ignored"},
+		{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "bogus", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is ignored"},
+		{"OTEL_RESOURCE_ATTRIBUTES", "a=b,c=%zz", "attribute 2 of OTEL_RESOURCE_ATTRIBUTES is taken as it stands"},
+		{"OTEL_RESOURCE_ATTRIBUTES", "a", "attribute 1 of OTEL_RESOURCE_ATTRIBUTES is ignored"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:1", ""}, // it is as good as a URL
+	} {
+		for _, protocol := range []string{HTTP, GRPC} {
+			t.Run(x.name+" "+protocol, func(t *testing.T) {
+				var sdk, log said
+				otel.SetLogger(funcr.New(func(_, args string) { _, _ = sdk.Write([]byte(args)) }, funcr.Options{}))
+				otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { _, _ = sdk.Write([]byte(err.Error())) }))
+				t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1")
+				t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+				t.Setenv(x.name, x.value)
+				set, err := Resolve("", "", "", os.Getenv)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := provider(t, Config{Settings: set, Service: "job", Logger: slog.New(slog.NewTextHandler(&log, nil)), Figures: onePoint, Interval: time.Hour})
+				if !p.Traces() || p.metrics == nil {
+					t.Error("nothing is sent")
+				}
+				_ = closeNow(t, p, time.Millisecond)
+				if text := sdk.String(); text != "" {
+					t.Errorf("the SDK says %q", text)
+				}
+				if text := log.String(); x.says != "" && strings.Count(text, x.says) != 1 || x.says == "" && strings.Contains(text, "is wrong") {
+					t.Errorf("it says %q, want %q once", text, x.says)
+				}
+			})
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
@@ -65,12 +66,15 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	quietSDK(cfg.Logger)
+	for _, text := range cfg.Ignored() {
+		cfg.Logger.Warn("a variable for OpenTelemetry is wrong", "what", text)
+	}
 	res, err := cfg.resource(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("cannot describe this process to the OTLP collector: %w", err)
 	}
 	p := &Provider{log: cfg.Logger, endpoint: cfg.to(cmp.Or(cfg.traces, cfg.metrics), "").url}
-	quietSDK(cfg.Logger)
 	if cfg.Traces {
 		exporter, err := newExporter(ctx, cfg.spanClient(), res, cfg.Version)
 		to := cfg.to(cfg.traces, "").url
@@ -100,7 +104,9 @@ func samplesAll(name string) bool {
 }
 
 // quietSDK sends the SDK's own complaints to the log of whoever came last, at a level that is off in production: what is lost is counted.
+// What it says of the environment goes nowhere, as secrets are in it: see Ignored.
 func quietSDK(log *slog.Logger) {
+	otel.SetLogger(logr.Discard())
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Debug("opentelemetry", "err", err) }))
 }
 
