@@ -198,7 +198,7 @@ func (m *master) start(ctx context.Context, t *testing.T, id string, job *heddle
 	t.Helper()
 	cfg := agent.Config{
 		Secrets: m.secrets(t, id), Graph: job.Graph(), Plan: plan, Slots: 2, FlushTimeout: 5 * time.Millisecond,
-		JoinTimeout: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		JoinTimeout: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Exchange: netstack.Config{MemorySegments: 512},
 	}
 	if change != nil {

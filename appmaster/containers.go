@@ -51,8 +51,9 @@ type Process struct {
 	CPU        float64 `json:"cpu"`      // seconds used
 	Goroutines int     `json:"goroutines"`
 
-	SpansExported int64 `json:"spans_exported"`
-	SpansDropped  int64 `json:"spans_dropped"`
+	SpansExported int64  `json:"spans_exported"`
+	SpansDropped  int64  `json:"spans_dropped"`
+	Service       string `json:"service,omitempty"` // that the traces are of; "" if there are none
 }
 
 // How much of the past a snapshot shows.
@@ -131,6 +132,6 @@ func containerView(id cluster.AgentID, a *agentRecord, state string) Container {
 // processView are this process's figures.
 func processView(trace *telemetry.Provider) Process {
 	p, spans := telemetry.ReadProcess(), trace.Stats()
-	return Process{SpansExported: spans.Exported, SpansDropped: spans.Dropped + spans.Failed,
+	return Process{SpansExported: spans.Exported, SpansDropped: spans.Dropped + spans.Failed, Service: trace.Service(),
 		RSS: p.RSS, Heap: p.Heap, Memory: p.Memory, GCs: p.GCs, GCPause: p.GCPause.Seconds(), CPU: p.CPU.Seconds(), Goroutines: p.Goroutines}
 }

@@ -65,6 +65,9 @@ func TestEnvironment(t *testing.T) {
 			}
 			p := provider(t, Config{Settings: set, Service: "job", Interval: time.Hour,
 				Figures: func() []Family { return []Family{{Name: "heddle.x", Points: []Point{{Value: 1}}}} }})
+			if got := p.Service(); x.attr[0] == "service.name" && got != x.attr[1] || x.attr[0] == "" && p != nil && got != "job" {
+				t.Errorf("it says that it is %q", got)
+			}
 			p.Start(Start{Parent: flow.TraceContext{Trace: [16]byte{1}, Span: [8]byte{1}, Flags: 1}, Name: both[0]}).End(time.Time{})
 			p.Start(Start{Name: both[1]}).End(time.Time{})
 			if s := (Start{Name: both[1]}); p.Traces() { // whatever the sampler says of one it says of both

@@ -50,6 +50,7 @@ type Provider struct {
 	metrics    *sdkmetric.MeterProvider // nil: no metrics
 	log        *slog.Logger
 	endpoint   string
+	service    string // as the collector knows it
 
 	over     atomic.Pointer[time.Time] // when Over was called; nil: not yet
 	flushing sync.WaitGroup            // Over's
@@ -75,6 +76,9 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		return nil, fmt.Errorf("cannot describe this process to the OTLP collector: %w", err)
 	}
 	p := &Provider{log: cfg.Logger, endpoint: cfg.to(cmp.Or(cfg.traces, cfg.metrics), "").url}
+	if name, ok := res.Set().Value("service.name"); ok {
+		p.service = name.AsString()
+	}
 	if cfg.Traces {
 		exporter, err := newExporter(ctx, cfg.spanClient(), res, cfg.Version)
 		to := cfg.to(cfg.traces, "").url
@@ -138,6 +142,14 @@ func (c *Config) spanClient() otlptrace.Client {
 		opts = append(opts, otlptracegrpc.WithHeaders(to.headers))
 	}
 	return otlptracegrpc.NewClient(opts...)
+}
+
+// Service is what the collector knows the process as: the job, unless the environment says otherwise.
+func (p *Provider) Service() string {
+	if p == nil {
+		return ""
+	}
+	return p.service
 }
 
 // Traces reports whether spans are exported.

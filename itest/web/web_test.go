@@ -259,6 +259,7 @@ func big() func() *appmaster.Snapshot {
 				Exit: &appmaster.Exit{Status: &status, Failed: status != 0 && status != -102, Reason: "it used more memory than its container has: raise agent.memory (its container has 1024 MB)", Fix: "raise agent.memory",
 					Told: "Container is running beyond physical memory limits. Current usage: 1.0 GB of 1 GB physical memory used", LastLogs: []string{"level=WARN msg=\"memory is short\"", "level=ERROR msg=\"out of memory\""}}})
 		}
+		s.Process.Service = "renamed" // by OTEL_SERVICE_NAME
 		s.Containers = appmaster.Containers{Asked: 160, Granted: 160, Released: 20, Ended: 100, Failed: 50}
 		for v := range 5 {
 			x := appmaster.Vertex{ID: v, Name: fmt.Sprintf("vertex %d", v), Parallelism: 100, Tasks: map[string]int{"running": 100}, InRate: 1e6, OutRate: 1e6, RecordsIn: n * 1e6, RecordsOut: n * 1e6, Busy: .4, Blocked: .1 * float64(v)}
@@ -299,7 +300,7 @@ func TestBig(t *testing.T) {
 		}
 		p.picture("big-" + strings.Split(c.page, "/")[0])
 		if c.page == "latency" {
-			p.await("links to the traces through each edge", `document.querySelectorAll("a.traces[href^='http://jaeger.example/search?service=big'][href*='heddle.edge']").length === 4`)
+			p.await("links to the traces through each edge", `document.querySelectorAll("a.traces[href^='http://jaeger.example/search?service=renamed'][href*='heddle.edge']").length === 4`)
 		}
 	}
 	p.clean()

@@ -28,7 +28,7 @@ export function latency(v, state, arg, draw) {
   const edges = v.edges.map((e, i) => ({ ...e, i, by: hopsOf(v, i) })).filter((e) => e.by.size);
   const name = (id) => v.vertices.find((x) => x.id === id)?.name ?? id;
   const base = ui && /^https?:/.test(ui) && ui.replace(/(\/trace)?\/?\{trace\}.*$/, "").replace(/\/$/, "");
-  const search = (more) => `${base}/search?service=${encodeURIComponent(v.job)}&lookback=1h&limit=50${more}`;
+  const search = (more) => `${base}/search?service=${encodeURIComponent(v.process?.service || v.job)}&lookback=1h&limit=50${more}`;
   const link = base && h("p", {}, h("a", { href: search(""), rel: "noreferrer" }, "The traces of this job's records"));
   const traces = (e) => base && h("a", { class: "traces", href: search(`&operation=exchange&tags=${encodeURIComponent(JSON.stringify({ "heddle.edge": String(e.i) }))}`), rel: "noreferrer" }, "Traces through this edge");
   if (!edges.length) {
