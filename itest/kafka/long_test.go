@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,17 +60,33 @@ func (l *long) create(topic string, partitions int, settings ...string) {
 		rt.Configs = append(rt.Configs, c)
 	}
 	req.Topics = append(req.Topics, rt)
-	// The topic of that name that was deleted may not be quite gone.
+	// The topic of that name that was deleted may not be quite gone, and brokers hear of a new one after the controller has made it.
+	made := false
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		resp := l.request(req).(*kmsg.CreateTopicsResponse)
 		err := kerr.ErrorForCode(resp.Topics[0].ErrorCode)
-		if err == nil {
+		if errors.Is(err, kerr.TopicAlreadyExists) && made {
+			err = nil
+		}
+		made = made || err == nil
+		if err == nil && l.known(topic, partitions) {
 			return
 		}
 		if time.Now().After(end) {
 			l.t.Fatalf("cannot create topic %s: %v", topic, err)
 		}
 	}
+}
+
+// known reports whether a broker knows a topic with so many partitions, each with a leader.
+func (l *long) known(topic string, partitions int) bool {
+	req := kmsg.NewPtrMetadataRequest()
+	rt := kmsg.NewMetadataRequestTopic()
+	rt.Topic = &topic
+	req.Topics = append(req.Topics, rt)
+	resp := l.request(req).(*kmsg.MetadataResponse)
+	return len(resp.Topics[0].Partitions) == partitions &&
+		!slices.ContainsFunc(resp.Topics[0].Partitions, func(p kmsg.MetadataResponseTopicPartition) bool { return p.ErrorCode != 0 })
 }
 
 func (l *long) produce(recs ...*kgo.Record) {

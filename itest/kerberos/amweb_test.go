@@ -82,7 +82,7 @@ func (v *target) tickets(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %.300s", name, code, x.code, body)
 		}
 	}
-	if code, body := answer(t, direct, request(alice, "PUT", "/api/log-level", `{"level":"info"}`), nil); code != 202 {
+	if code, body := answer(t, direct, request(alice, "PUT", "/api/log-level?level=info", ""), nil); code != 202 {
 		t.Errorf("alice acts: %d %.300s", code, body)
 	}
 	once := request(bob, "GET", "/api/job", "")

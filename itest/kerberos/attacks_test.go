@@ -150,7 +150,11 @@ func (v *target) open(t *testing.T) {
 func (v *target) as(t *testing.T, user, method, path, body string, header map[string]string) (int, string) {
 	t.Helper()
 	transport, _ := v.identity(t, user).REST(nil)
-	req, err := http.NewRequestWithContext(t.Context(), method, strings.TrimSuffix(v.report.TrackingURL, "/")+path+"?proxyapproved=true", strings.NewReader(body))
+	approved := "?proxyapproved=true"
+	if strings.Contains(path, "?") {
+		approved = "&proxyapproved=true"
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, strings.TrimSuffix(v.report.TrackingURL, "/")+path+approved, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +224,7 @@ func (v *target) pages(t *testing.T) {
 		}
 	}
 	own := "http://" + v.h.RMWeb[0]
-	if code, body := v.as(t, "alice", "PUT", "/api/log-level", stolen, map[string]string{origin: own}); code != 202 {
+	if code, body := v.as(t, "alice", "PUT", "/api/log-level?level=info", stolen, map[string]string{origin: own}); code != 202 {
 		t.Errorf("alice's own page at %s: %d %.300s", own, code, body)
 	}
 }

@@ -6,6 +6,7 @@ missing=()
 for prog in "${!need[@]}"; do
   command -v "$prog" >/dev/null 2>&1 || missing+=("${need[$prog]}")
 done
+command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || missing+=(chromium)
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
   echo "installing: ${missing[*]}"
