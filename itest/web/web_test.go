@@ -152,7 +152,7 @@ func TestExporter(t *testing.T) {
 		}
 		return nil
 	})
-	if !regexp.MustCompile(`heddle_app_up\{app="heddle-[^"]+"\} 1\n`).MatchString(text) {
+	if !regexp.MustCompile(`heddle_app_up\{app="heddle-[^"]+",job="clicks-per-user",user="[^"]+"\} 1\n`).MatchString(text) {
 		t.Errorf("the demo was not read:\n%.2000s", text)
 	}
 	if out, err := testbed.Promtool(b, text, "check", "metrics"); err != nil {
