@@ -76,7 +76,7 @@ func (m *master) waiting(now time.Time, state sched.State) string {
 			return fmt.Sprintf("%s to find its splits", src.node.KindAndTitle())
 		}
 		if m.readying != nil && !m.prepared && m.job0().HasSlots() {
-			return fmt.Sprintf("%s %s to say that it is ready", m.readying.Kind, m.readying.Title())
+			return fmt.Sprintf("%s to say that it is ready", m.readying.KindAndTitle())
 		}
 		return plane.Count(m.job0().Slots(), "slot") + ": " + m.plane.Outlook(now)
 	case sched.Running:

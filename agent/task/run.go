@@ -37,7 +37,7 @@ func (t *Task) Run(ctx context.Context) Result {
 	}
 	// Functions may have seen the context's end before the task did; so may another task of the same context, whose partition failed ours, and that
 	// before the end has got as far as the context derived from it.
-	if ctx.Err() != nil || given.Err() != nil {
+	if given.Err() != nil {
 		t.Cancel()
 	}
 	return t.ended(failureOf(err, t.current))

@@ -45,11 +45,7 @@ Show them by go tool pprof FILE, and a trace by go tool trace FILE.`,
 			}
 			f.chosen = f.out == ""
 			if f.out = f.file(args[0], kind); f.out != "-" {
-				name := f.out
-				for n := 2; f.chosen && taken(name); n++ {
-					name = numbered(f.out, n)
-				}
-				if err := creatable(name); err != nil {
+				if err := f.creatable(); err != nil {
 					return precondition(fmt.Errorf("cannot write the profile: %w", err))
 				}
 			}
@@ -113,7 +109,18 @@ func (f *profileFlags) file(app string, kind profile.Kind) string {
 	return fmt.Sprintf("%s-%s-%s.%s", app, f.process(), kind, kind.Ext())
 }
 
-// creatable reports why a file can't be written, before minutes are spent on what goes into it.
+// creatable reports why the file can't be written, before minutes are spent on what goes into it.
+func (f *profileFlags) creatable() error {
+	if f.chosen {
+		file, err := createNew(f.out)
+		if err != nil {
+			return err
+		}
+		return errors.Join(file.Close(), os.Remove(file.Name()))
+	}
+	return creatable(f.out)
+}
+
 func creatable(file string) error {
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil // who reads a pipe would take this for its end
@@ -236,26 +243,25 @@ func (f *profileFlags) write(data []byte) (name string, err error) {
 	if !f.chosen {
 		return f.out, os.WriteFile(f.out, data, 0o600)
 	}
-	name = f.out
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	for n := 2; errors.Is(err, os.ErrExist); n++ {
-		name = numbered(f.out, n)
-		file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	}
+	file, err := createNew(f.out)
 	if err != nil {
-		return name, err
+		return f.out, err
 	}
 	_, err = file.Write(data)
-	return name, errors.Join(err, file.Close())
+	return file.Name(), errors.Join(err, file.Close())
+}
+
+// createNew creates the first file of a name and its numbered ones that is not there.
+func createNew(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	for n := 2; errors.Is(err, os.ErrExist); n++ {
+		file, err = os.OpenFile(numbered(name, n), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	}
+	return file, err
 }
 
 // numbered is the nth name of a file of which there may be several.
 func numbered(name string, n int) string {
 	ext := filepath.Ext(name)
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
-}
-
-func taken(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
 }
