@@ -29,7 +29,7 @@ import (
 type TracedOptions struct {
 	Exchange ExchangeOptions // its Duration is that of all windows
 	Rate     float64         // records a second that the producers follow, all together
-	Window   time.Duration   // how long each window is; 0: 150 ms
+	Window   time.Duration   // how long each window is; 0: 300 ms
 }
 
 // TracedResult tells what following records costs.
@@ -68,7 +68,7 @@ func Traced(ctx context.Context, o TracedOptions) (TracedResult, error) {
 		return TracedResult{}, err
 	}
 	if o.Window == 0 {
-		o.Window = 150 * time.Millisecond
+		o.Window = 300 * time.Millisecond
 	}
 	if o.Rate <= 0 {
 		return TracedResult{}, fmt.Errorf("cannot measure a rate of %g records a second: more than 0 are needed", o.Rate)

@@ -154,6 +154,7 @@ func (g *Gate) plain(in *inItem) error {
 		g.stack.pool.Put(to)
 		return err
 	}
+	to.Aside, in.seg.Aside = in.seg.Aside, to.Aside // the Hop goes with the payload
 	g.stack.pool.Put(in.seg)
 	in.seg, in.n = to, n
 	return nil

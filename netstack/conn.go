@@ -42,7 +42,7 @@ type conn struct {
 
 	unyielded int          // the read loop's: segments since it last made way
 	out       batch        // owned by the write loop or, while direct, by who set that
-	arriving  *arrivingHop // the read loop's: the trace frame that was the last one, or nil
+	arriving  arrivingHop // the read loop's: the trace frame, if that was the last one
 
 	// Guarded by mu.
 	mu       sync.Mutex

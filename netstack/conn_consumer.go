@@ -119,8 +119,8 @@ func (c *conn) readData(h wire.Header) error {
 		return err
 	}
 	var hop *Hop
-	if c.arriving != nil {
-		hop = c.hop(h)
+	if c.arriving.there {
+		hop = c.hop(h, seg)
 	}
 	ch.gate.receive(ch, h, seg, hop)
 	if c.unyielded++; c.unyielded >= yieldAfter && c.stack.untaken.Load() >= yieldAfter {

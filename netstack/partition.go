@@ -47,6 +47,7 @@ type Partition struct {
 	fault     wire.Fault
 	released  bool
 	events    arena
+	spare     []*noted // that went along with segments which were sent
 }
 
 // subpartition is what one consumer will get. Guarded by its partition's mu.
@@ -198,7 +199,7 @@ func (p *Partition) Put(sub int, seg *bufpool.Segment, n int) error {
 	return p.put(sub, seg, n, nil)
 }
 
-func (p *Partition) put(sub int, seg *bufpool.Segment, n int, nt *noted) error {
+func (p *Partition) put(sub int, seg *bufpool.Segment, n int, note []byte) error {
 	var flags uint8
 	if p.shy != nil && n > 0 {
 		n, flags = p.shrink(sub, seg, n)
@@ -212,12 +213,16 @@ func (p *Partition) put(sub int, seg *bufpool.Segment, n int, nt *noted) error {
 		p.stack.pool.Put(seg)
 		return err
 	}
-	s.queue.push(outItem{seg: seg, n: int32(n), flags: flags, noted: nt})
+	it := outItem{seg: seg, n: int32(n), flags: flags}
+	if len(note) > 0 {
+		it.noted = p.notedLocked(note)
+	}
+	s.queue.push(it)
 	s.segments++
 	s.bytes += n
 	p.queued++
 	s.recountLocked(s.view)
-	if nt != nil {
+	if it.noted != nil {
 		s.noted++
 		if s.view != nil && s.view.conn != nil {
 			p.creditedLocked(s.view, s)

@@ -20,9 +20,9 @@ const MaxNote = wire.MaxNote
 //	Written → Received  in the socket and on the wire
 //	Received → Taken    in the receive queue
 //
-// A segment that never left the process has Put, and Taken; Credited, Written and Received are Put.
+// A segment that never left the process has Put, and Taken; Credited, Written and Received are Put. It is valid until the segment is recycled.
 type Hop struct {
-	Note  []byte // as it was put; may be kept
+	Note  []byte // as it was put
 	Local bool   // it never left the process
 
 	Put      time.Time // Partition.PutNoted
@@ -58,10 +58,22 @@ func (p *Partition) PutNoted(sub int, seg *bufpool.Segment, n int, note []byte) 
 		_ = p.Put(sub, seg, 0) // only gives it back
 		return &LocalError{Op: "send segment", Kind: cluster.Internal, Err: err}
 	}
-	if len(note) == 0 || n == 0 {
-		return p.Put(sub, seg, n)
+	return p.put(sub, seg, n, note)
+}
+
+// maxSpareNoted bounds Partition.spare.
+const maxSpareNoted = 16
+
+// notedLocked makes what goes along with a segment that is put now, of what was used before if it can.
+func (p *Partition) notedLocked(note []byte) *noted {
+	var nt *noted
+	if last := len(p.spare) - 1; last >= 0 {
+		nt, p.spare = p.spare[last], p.spare[:last]
+	} else {
+		nt = new(noted)
 	}
-	return p.put(sub, seg, n, &noted{note: append([]byte(nil), note...), put: p.stack.clock()})
+	*nt = noted{note: append(nt.note[:0], note...), put: p.stack.clock()}
+	return nt
 }
 
 // creditedLocked enters that there is credit now for the noted segments that v's window covers.
@@ -80,6 +92,13 @@ func (p *Partition) creditedLocked(v *view, s *subpartition) {
 			}
 			it.noted.credited = now
 		}
+	}
+}
+
+// sentLocked takes back what went along with a segment to another process.
+func (p *Partition) sentLocked(nt *noted) {
+	if len(p.spare) < maxSpareNoted {
+		p.spare = append(p.spare, nt)
 	}
 }
 
@@ -116,6 +135,7 @@ func (ch *channel) taken(h *Hop) {
 
 // arrivingHop is what a trace frame promises of the data frame that follows. The read loop owns it.
 type arrivingHop struct {
+	there        bool
 	channel, seq uint32
 	traced       wire.Traced
 }
@@ -126,17 +146,22 @@ func (c *conn) traced(h wire.Header, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	t.Note = append([]byte(nil), t.Note...)
-	c.arriving = &arrivingHop{h.Channel, h.Seq, t}
+	t.Note = append(c.arriving.traced.Note[:0], t.Note...)
+	c.arriving = arrivingHop{true, h.Channel, h.Seq, t}
 	return nil
 }
 
-// hop makes the Hop of data frame h, which has been read, if a trace frame came directly before it.
-func (c *conn) hop(h wire.Header) *Hop {
-	a := c.arriving
-	c.arriving = nil
-	if a == nil || a.channel != h.Channel || a.seq != h.Seq {
+// hop makes the Hop of data frame h, which has been read into seg, if the trace frame that came directly before is its.
+func (c *conn) hop(h wire.Header, seg *bufpool.Segment) *Hop {
+	a := &c.arriving
+	a.there = false
+	if a.channel != h.Channel || a.seq != h.Seq {
 		return nil
+	}
+	hop, ok := seg.Aside.(*Hop)
+	if !ok {
+		hop = new(Hop)
+		seg.Aside = hop
 	}
 	now := c.stack.clock()
 	off := c.offset()
@@ -146,8 +171,9 @@ func (c *conn) hop(h wire.Header) *Hop {
 		put, credited, written = put-early, credited-early, now
 	}
 	credited = min(credited, written)
-	return &Hop{
-		Note: a.traced.Note, Put: clockTime(min(put, credited)), Credited: clockTime(credited), Written: clockTime(written),
+	*hop = Hop{
+		Note: append(hop.Note[:0], a.traced.Note...), Put: clockTime(min(put, credited)), Credited: clockTime(credited), Written: clockTime(written),
 		Received: clockTime(now), Clock: off,
 	}
+	return hop
 }

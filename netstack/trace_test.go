@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,6 +58,42 @@ func TestHopSpans(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestHopsAreKept: a Hop is its own until its segment is recycled, though others come meanwhile, and though that is not the segment which it came with,
+// since that was compressed.
+func TestHopsAreKept(t *testing.T) {
+	for _, algorithm := range []string{"", "lz4", "zstd"} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := simulated(t, testnet.New(), func(c *Config) { c.Compression, c.ExclusivePerChannel = algorithm, 4 })
+			p := mustPartition(t, a, "p", 1)
+			g, _ := open(t, b, "p", a.Addr(), 0)
+			for round := range 3 {
+				var items []Item
+				for i := range 4 {
+					seg, err := p.Get(t.Context(), 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := p.PutNoted(0, seg, copy(seg.Bytes(), strings.Repeat("data", 200)), fmt.Appendf(nil, "%d of %d", i, round)); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					it, ok, err := g.Next()
+					if err != nil || !ok {
+						t.Fatalf("next: %v, %v", ok, err)
+					}
+					items = append(items, it)
+				}
+				for i, it := range items {
+					if it.Hop == nil || string(it.Hop.Note) != fmt.Sprintf("%d of %d", i, round) || len(it.Payload) != 800 {
+						t.Errorf("compression %q, round %d: item %d came with %+v", algorithm, round, i, it.Hop)
+					}
+					g.Recycle(it)
+				}
+			}
+		})
+	}
 }
 
 func wantHop(t *testing.T, h *Hop, note string, spans ...time.Duration) {

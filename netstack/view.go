@@ -257,6 +257,7 @@ func (p *Partition) fill(v *view, b *batch) (more bool) {
 			it := p.popLocked(s)
 			if it.noted != nil {
 				b.addTrace(v, it.noted)
+				p.sentLocked(it.noted)
 			}
 			h.Type, h.Flags, h.Length, h.Backlog = wire.Data, it.flags, uint32(it.n), uint32(s.segments)
 			b.addData(h, it, v)

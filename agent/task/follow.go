@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/heddle-stream/heddle/internal/flow"
@@ -33,17 +32,20 @@ type follower struct {
 	task   *Task
 	cfg    Follow
 	tracer *flow.Tracer
-	attrs  telemetry.Fixed                   // of the task's spans
-	chain  telemetry.Fixed                   // of the spans of the chain
-	phases [telemetry.Phases]telemetry.Fixed // of the spans of phases
+	attrs  telemetry.Fixed // of the task's spans
+	chain  telemetry.Fixed // of the spans of the chain
+	phases telemetry.Parts // of the spans of phases
 
-	polls   map[string]telemetry.Fixed // of the spans of a source's polls, by topic; "": of none
-	next    float64                    // when the next record of a source is due, in milliseconds
-	admit   float64                    // records that may yet be followed because they came so
+	polls   map[poll]telemetry.Fixed // of the spans of a source's polls
+	polled  poll                     // that came last, whose is
+	asPoll  telemetry.Fixed
+	read    []flow.TraceAttr // of the poll whose span is being recorded
+	next    float64          // when the next record of a source is due, in milliseconds
+	admit   float64          // records that may yet be followed because they came so
 	admitAt time.Time
 
-	trail  *telemetry.Trail                  // while a record is followed: the span of the chain is being written
-	logged atomic.Pointer[flow.TraceContext] // that span, for those who log
+	trail  *telemetry.Trail // while a record is followed: the span of the chain is being recorded
+	logged sharedContext    // that span, for those who log
 
 	deliveries deliveries // that are under way
 
@@ -55,6 +57,9 @@ type follower struct {
 	marks   []mark
 	indexes []int
 }
+
+// poll is what of a poll's span is the same again and again.
+type poll struct{ topic, split string } // topic is "" if the source is not Kafka
 
 // maxPolls bounds follower.polls.
 const maxPolls = 1000
@@ -135,12 +140,11 @@ func (f *follower) Admit() bool {
 // Recording implements flow.Follower.
 func (f *follower) Recording() bool { return f.cfg.Provider.Traces() }
 
-// begin begins the span of the chain and returns what names it to those after it. The spans before it go out.
+// begin begins the span of the chain and returns what names it to those after it.
 func (f *follower) begin(st *telemetry.Start) flow.TraceContext {
-	f.trail.Flush()
 	c := f.trail.Begin(st)
 	if f.trail.Recording() {
-		f.log(&c)
+		f.logged.store(&c)
 	}
 	return c
 }
@@ -150,37 +154,43 @@ func (f *follower) Read(a flow.Arrival) flow.TraceContext {
 	if !f.Recording() {
 		return flow.TraceContext{}
 	}
-	now := f.now()
-	st := telemetry.Start{Parent: a.Parent, At: f.task.stepped, Attrs: append(make([]flow.TraceAttr, 0, 4), telemetry.A("heddle.split", a.Split))}
-	topic := ""
+	now, from := f.now(), poll{split: a.Split}
+	f.read = f.read[:0]
 	for _, attr := range a.Attrs {
 		if attr.Key == "messaging.destination.name" {
-			topic = attr.Value.(string)
+			from.topic = attr.Value.(string)
 			continue
 		}
-		st.Attrs = append(st.Attrs, attr)
+		f.read = append(f.read, attr)
 	}
-	st.Fixed = f.pollAttrs(topic)
-	return f.begin(&telemetry.Start{Parent: f.trail.Root(&st, now), At: now, Fixed: f.chain})
+	root := f.trail.Root(&telemetry.Start{Parent: a.Parent, At: f.task.stepped, Attrs: f.read, Fixed: f.pollAttrs(from)}, now)
+	return f.begin(&telemetry.Start{Parent: root, At: now, Fixed: f.chain})
 }
 
-// pollAttrs is what all polls of a topic have in common; "": of a source that is not Kafka.
-func (f *follower) pollAttrs(topic string) telemetry.Fixed {
-	if fixed, ok := f.polls[topic]; ok {
+// pollAttrs is what all polls of a split have in common.
+func (f *follower) pollAttrs(from poll) telemetry.Fixed {
+	if from != f.polled || f.asPoll.None() {
+		f.polled, f.asPoll = from, f.findPoll(from)
+	}
+	return f.asPoll
+}
+
+func (f *follower) findPoll(from poll) telemetry.Fixed {
+	if fixed, ok := f.polls[from]; ok {
 		return fixed
 	}
 	if f.polls == nil || len(f.polls) == maxPolls {
-		f.polls = map[string]telemetry.Fixed{}
+		f.polls = map[poll]telemetry.Fixed{}
 	}
 	title := f.task.ops[0].node.Title()
-	attrs := append(f.taskAttrs(), telemetry.A("heddle.operator", title))
-	if topic == "" {
-		f.polls[topic] = telemetry.FixSpan("poll "+title, telemetry.Internal, attrs...)
+	attrs := append(f.taskAttrs(), telemetry.A("heddle.operator", title), telemetry.A("heddle.split", from.split))
+	if from.topic == "" {
+		f.polls[from] = telemetry.FixSpan("poll "+title, telemetry.Internal, attrs...)
 	} else { // the conventions have the kind client for what is received, and consumer for what is processed
-		f.polls[topic] = telemetry.FixSpan("poll "+topic, telemetry.Client, append(attrs, telemetry.A("messaging.destination.name", topic),
+		f.polls[from] = telemetry.FixSpan("poll "+from.topic, telemetry.Client, append(attrs, telemetry.A("messaging.destination.name", from.topic),
 			telemetry.A("messaging.system", "kafka"), telemetry.A("messaging.operation.name", "poll"), telemetry.A("messaging.operation.type", "receive"))...)
 	}
-	return f.polls[topic]
+	return f.polls[from]
 }
 
 // Arrive implements flow.Follower.
@@ -197,28 +207,26 @@ func (f *follower) Arrive(i int) flow.TraceContext {
 		return flow.TraceContext{}
 	}
 	t := f.trail
-	st := telemetry.Start{Parent: m.context, At: times[0], Fixed: f.channelAttrs()}
-	st.Parent = t.Begin(&st)
-	t.Int("heddle.segment.bytes", f.size)
-	t.Int("heddle.segment.record", m.index)
-	t.Int("heddle.queue.received", f.in.gate.Queued())
-	t.Int("heddle.backlog", h.Backlog)
+	hop := t.Begin(&telemetry.Start{Parent: m.context, At: times[0], Fixed: f.channelAttrs()})
+	for i, n := range [...]int{f.size, m.index, f.in.gate.Queued(), h.Backlog} {
+		t.Int(i, n)
+	}
 	if !h.Local {
-		t.Int("heddle.credit", h.Credit)
-		t.Float("heddle.clock.offset", h.Clock.Ahead.Seconds())
-		t.Float("heddle.clock.offset.error", h.Clock.Within.Seconds())
+		t.Int(4, h.Credit)
+		t.Float(5, h.Clock.Ahead.Seconds())
+		t.Float(6, h.Clock.Within.Seconds())
 	}
-	t.End(now)
-	for p := range telemetry.Phases {
-		if times[p] == times[p+1] {
-			continue // there was no such wait
-		}
-		st.At, st.Fixed = times[p], f.phases[p]
-		t.Record(&st, times[p+1])
-	}
-	st.At, st.Fixed = now, f.chain
-	return f.begin(&st)
+	t.Cut(&f.phases, &times)
+	return f.begin(&telemetry.Start{Parent: hop, At: now, Fixed: f.chain})
 }
+
+// hopNumbers are what Arrive says of each hop, in order; the first hopNumbersLocal of one that never left the process.
+var hopNumbers = []telemetry.Number{
+	{Key: "heddle.segment.bytes"}, {Key: "heddle.segment.record"}, {Key: "heddle.queue.received"}, {Key: "heddle.backlog"},
+	{Key: "heddle.credit"}, {Key: "heddle.clock.offset", Float: true}, {Key: "heddle.clock.offset.error", Float: true},
+}
+
+const hopNumbersLocal = 4
 
 // times are those between the phases of the hop, by the task's clock; now is the last. The exchange's clock is without the steps of the wall clock, by
 // which a task tells when its spans begin: so what the exchange says is moved by what the two differed when the segment came.
@@ -243,11 +251,13 @@ func (f *follower) channelAttrs() telemetry.Fixed {
 	c := f.in.spec.Channels[f.channel]
 	attrs := append(f.taskAttrs(), telemetry.A("heddle.edge", f.in.edge.ID), telemetry.A("heddle.channel", f.channel),
 		telemetry.A("heddle.producer.subtask", c.Producer), telemetry.A("heddle.exchange.local", f.hop.Local))
+	numbers := hopNumbers[:hopNumbersLocal]
 	if !f.hop.Local {
 		attrs = append(attrs, telemetry.A("heddle.connection", int(c.ConnIndex)))
 		attrs = append(attrs, peerAttrs(c.Addr)...)
+		numbers = hopNumbers
 	}
-	f.in.traced[f.channel] = telemetry.FixSpan("exchange", telemetry.Consumer, attrs...)
+	f.in.traced[f.channel] = telemetry.FixSpan("exchange", telemetry.Consumer, attrs...).With(numbers...)
 	return f.in.traced[f.channel]
 }
 
@@ -280,7 +290,7 @@ func (f *follower) Done(err error) {
 	if err != nil {
 		f.trail.Fail("the chain failed; the job's failure tells why")
 	}
-	f.log(nil)
+	f.logged.store(&flow.TraceContext{})
 	f.trail.End(f.now())
 	f.trail.Flush()
 }

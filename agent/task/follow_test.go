@@ -398,14 +398,49 @@ func TestLogsTellTheTrace(t *testing.T) {
 	f := &follower{}
 	log := slog.New(traceHandler{slog.NewTextHandler(&out, nil), f}).With("task", "1")
 	log.Info("before")
-	f.log(&flow.TraceContext{Trace: [16]byte{0xab}, Span: [8]byte{0xcd}})
+	f.logged.store(&flow.TraceContext{Trace: [16]byte{0xab}, Span: [8]byte{0xcd}})
 	log.Info("within")
-	f.log(nil)
+	f.logged.store(&flow.TraceContext{})
 	log.Info("after")
 	lines := strings.Split(out.String(), "\n")
 	if strings.Contains(lines[0], "trace_id") || !strings.Contains(lines[1], "task=1 trace_id=ab000000000000000000000000000000 span_id=cd00000000000000") ||
 		strings.Contains(lines[2], "trace_id") {
 		t.Errorf("logged was\n%s", out.String())
+	}
+}
+
+// TestSharedContext: what is loaded was stored as a whole.
+func TestSharedContext(t *testing.T) {
+	var s sharedContext
+	context := func(b byte) (c flow.TraceContext) {
+		copy(c.Trace[:], bytes.Repeat([]byte{b}, 16))
+		copy(c.Span[:], bytes.Repeat([]byte{b}, 8))
+		return c
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	stop := make(chan struct{})
+	defer close(stop)
+	wg.Go(func() {
+		for b := byte(0); ; b++ {
+			select {
+			case <-stop:
+				return
+			default:
+				c := context(b % 4)
+				s.store(&c)
+			}
+		}
+	})
+	for seen := 0; seen < 10_000; {
+		c, ok := s.load()
+		if !ok {
+			runtime.Gosched()
+			continue
+		}
+		if seen++; c != context(c.Span[7]) || c.Span[7] == 0 {
+			t.Fatalf("loaded %v, which nobody stored", c)
+		}
 	}
 }
 

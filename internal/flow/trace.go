@@ -71,6 +71,7 @@ type Tracer struct {
 	asked   int64 // when f was last asked, and when it is to be again
 	due     int64
 
+	picked   []Arrival // one that is due, where no message came with any: the room for it
 	arrived  []Arrival // that the messages of the batch came with
 	messages *Messages // that the records of the batch are of, one for one; nil: not known
 	marks    []int     // indexes of followed records in the segment that is being read, in order
@@ -135,8 +136,10 @@ func (t *Tracer) end(err error) error {
 
 // picks returns the records to be followed of the next n that a source read, in order.
 func (t *Tracer) picks(split string, n int, now int64) []Arrival {
-	picks := t.arrived
-	t.arrived = nil
+	picks, own := t.arrived, t.arrived == nil
+	if t.arrived = nil; own {
+		picks = t.picked[:0]
+	}
 	picks = slices.DeleteFunc(picks, func(a Arrival) bool { return a.Index >= n || !t.f.Admit() })
 	if t.resting(now) {
 		return t.of(split, picks)
@@ -150,6 +153,9 @@ func (t *Tracer) picks(split string, n int, now int64) []Arrival {
 		}
 		picks = append(picks, a)
 		slices.SortFunc(picks, func(a, b Arrival) int { return a.Index - b.Index })
+		if own {
+			t.picked = picks
+		}
 	}
 	return t.of(split, picks)
 }

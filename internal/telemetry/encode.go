@@ -71,7 +71,7 @@ func appendKey(b []byte, field protowire.Number, key string, n int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, valueField, protowire.BytesType), uint64(n))
 }
 
-// appendInt appends an attribute. So does appendFloat: none of both makes an any of its value, which costs an allocation.
+// appendInt appends an attribute, as does appendFloat.
 func appendInt(b []byte, field protowire.Number, key string, v int64) []byte {
 	return appendNumber(appendKey(b, field, key, 1+protowire.SizeVarint(uint64(v))), intValue, uint64(v))
 }

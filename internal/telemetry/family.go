@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -70,6 +69,14 @@ var latencyBounds = func() (b []float64) {
 	return b
 }()
 
+// latencySteps are latencyBounds as durations.
+var latencySteps = func() (steps [LatencyBuckets - 1]time.Duration) {
+	for i, s := range latencyBounds {
+		steps[i] = time.Duration(math.Round(s * 1e9))
+	}
+	return steps
+}()
+
 // LatencyBuckets is the number of counts of a Latency.
 const LatencyBuckets = 22
 
@@ -81,7 +88,10 @@ type Latency struct {
 
 // Observe adds a duration.
 func (l *Latency) Observe(d time.Duration) {
-	i, _ := slices.BinarySearch(latencyBounds, d.Seconds())
+	i := 0
+	for i < len(latencySteps) && d > latencySteps[i] {
+		i++
+	}
 	l.counts[i].Add(1)
 	l.sum.Add(int64(d))
 }

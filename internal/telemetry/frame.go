@@ -1,12 +1,6 @@
 package telemetry
 
-import (
-	"encoding/binary"
-
-	"go.opentelemetry.io/otel/trace"
-
-	"github.com/heddle-stream/heddle/internal/flow"
-)
+import "encoding/binary"
 
 // The beginning of each span is of one form: the tags and lengths of its fields are a template, and what they hold has its place.
 const (
@@ -31,25 +25,16 @@ var headTemplate = func() (b []byte) {
 	return appendBytes(b, spanParent, make([]byte, 8))
 }()
 
-// appendHead appends what a span begins with. parent may be zero.
-func appendHead(b []byte, c, parent *flow.TraceContext, start int64) []byte {
-	at := len(b)
-	b = append(b, headTemplate...)
-	h := b[at : at+headSize]
-	copy(h[traceAt:], c.Trace[:])
-	copy(h[idAt:], c.Span[:])
-	binary.LittleEndian.PutUint64(h[startAt:], uint64(start))
-	if parent.Trace == [16]byte{} {
-		binary.LittleEndian.PutUint32(h[flagsAt:], spanFlags(trace.TraceFlags(c.Flags), false))
-		return b[:at+parentAt-2]
-	}
-	binary.LittleEndian.PutUint32(h[flagsAt:], spanFlags(trace.TraceFlags(c.Flags), true))
-	copy(h[parentAt:], parent.Span[:])
-	return b
+// putHead enters what a span begins with into a copy of the template.
+func putHead(h []byte, r *record) {
+	h = h[:headSize]
+	copy(h[traceAt:], r.trace[:])
+	copy(h[idAt:], r.span[:])
+	binary.LittleEndian.PutUint32(h[flagsAt:], r.flagsOf())
+	binary.LittleEndian.PutUint64(h[startAt:], uint64(r.start))
+	binary.LittleEndian.PutUint64(h[endAt:], uint64(r.end))
+	copy(h[parentAt:], r.parent[:])
 }
-
-// putEnd enters the end of the span that span begins with.
-func putEnd(span []byte, end int64) { binary.LittleEndian.PutUint64(span[endAt:], uint64(end)) }
 
 // frame completes the span that begins at at and ends with b by its tag and length.
 func frame(b []byte, at int) []byte {

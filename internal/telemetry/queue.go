@@ -27,7 +27,7 @@ type queue struct {
 	flush    chan chan struct{}
 	stop     chan struct{}
 	most     int // spans that may wait
-	batch    int // spans of a batch at most, but for one that are put as one
+	batch    int // spans of a batch at most, but for those that are put as one
 	delay    time.Duration
 	timeout  time.Duration
 	wg       sync.WaitGroup // the exporting goroutine
@@ -35,22 +35,17 @@ type queue struct {
 
 	// Guarded by mu.
 	mu      sync.Mutex
-	batches []batch // that wait, the oldest first; all but the last are full
-	spare   []byte  // of a batch that was sent
+	batches []spool // that wait, the oldest first; all but the last are full
+	spare   spool   // of a batch that was sent
 	n       int     // spans that wait
 	stopped bool
 
 	exported, dropped, failed atomic.Int64
 
-	// Owned by the exporting goroutine: when it was last logged that spans are lost, and how many were by then.
+	// Owned by the exporting goroutine: when it was last logged that spans are lost, and how many were by then; and the message's spans.
 	complained time.Time
 	told       int64
-}
-
-// batch is spans that go out together.
-type batch struct {
-	spans []byte // as the message of a scope has them
-	n     int
+	message    []byte
 }
 
 // spanExporter sends spans, as the message of a scope has them, to a collector.
@@ -63,7 +58,7 @@ type spanExporter interface {
 const (
 	queueSize   = 8192
 	queueBatch  = 2048
-	batchBytes  = 1 << 20 // of a batch at most: collectors refuse messages of more than 4 MiB
+	batchBytes  = 1 << 20 // of a request at most: collectors refuse messages of more than 4 MiB
 	queueDelay  = time.Second
 	queueLimit  = 10 * time.Second
 	complainGap = time.Minute
@@ -103,21 +98,22 @@ func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
 		q.dropped.Add(1)
 		return
 	}
-	q.put(appendBytes(nil, scopeSpans, message), 1)
+	message = appendBytes(nil, scopeSpans, message)
+	q.put(&spool{records: []record{{whole: true, more: uint32(len(message))}}, more: message, n: 1})
 }
 
-// put adds n spans, as the message of a scope has them: all or none.
-func (q *queue) put(spans []byte, n int) {
+// put adds spans: all or none.
+func (q *queue) put(spans *spool) {
 	q.mu.Lock()
-	ok := !q.stopped && (q.n+n <= q.most || q.n == 0)
+	ok := !q.stopped && (q.n+spans.n <= q.most || q.n == 0)
 	full := false
 	if ok {
-		full = q.addLocked(spans, n)
+		full = q.addLocked(spans)
 	}
 	q.mu.Unlock()
 	switch {
 	case !ok:
-		q.dropped.Add(int64(n))
+		q.dropped.Add(int64(spans.n))
 	case full:
 		select {
 		case q.full <- struct{}{}:
@@ -127,22 +123,21 @@ func (q *queue) put(spans []byte, n int) {
 }
 
 // addLocked adds to the last batch, or to a new one if it would become too large, and reports whether a batch is full now.
-func (q *queue) addLocked(spans []byte, n int) (full bool) {
-	q.n += n
+func (q *queue) addLocked(spans *spool) (full bool) {
+	q.n += spans.n
 	k := len(q.batches)
-	if k == 0 || q.batches[k-1].n+n > q.batch || len(q.batches[k-1].spans)+len(spans) > batchBytes {
-		q.batches = append(q.batches, batch{spans: q.spare[:0]})
-		q.spare = nil
+	if k == 0 || q.batches[k-1].n+spans.n > q.batch {
+		q.batches = append(q.batches, q.spare)
+		q.spare = spool{}
 		full = k > 0
 	}
 	b := &q.batches[len(q.batches)-1]
-	b.spans = append(b.spans, spans...)
-	b.n += n
+	b.add(spans)
 	return full || b.n >= q.batch
 }
 
 // take takes the oldest batch.
-func (q *queue) take() (b batch) {
+func (q *queue) take() (b spool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.batches) == 0 {
@@ -155,10 +150,11 @@ func (q *queue) take() (b batch) {
 }
 
 // done takes back what take gave.
-func (q *queue) done(b batch) {
+func (q *queue) done(b spool) {
+	b.reset()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.spare = b.spans
+	q.spare = b
 }
 
 // run exports until it is stopped, and then what is left.
@@ -186,7 +182,7 @@ func (q *queue) run() {
 // exportAll exports the batches that are full, or all, as long as it is not stopped.
 func (q *queue) exportAll(ctx context.Context, all bool) {
 	for q.ready(all) {
-		q.export(ctx, q.take())
+		q.export(ctx, q.take(), false)
 		select {
 		case <-q.stop:
 			return
@@ -219,21 +215,38 @@ func (q *queue) rest(ctx context.Context) {
 			q.failed.Add(int64(b.n))
 			continue
 		}
-		taken = q.export(ctx, b)
+		taken = q.export(ctx, b, true)
 	}
 }
 
-// export sends a batch and reports whether the collector took it, though it may have refused some of its spans.
-func (q *queue) export(ctx context.Context, b batch) (taken bool) {
+// export sends a batch, in as many requests as its bytes need, and reports whether the collector took them, though it may have refused some spans. With
+// giveUp, what comes after a request that failed is lost.
+func (q *queue) export(ctx context.Context, b spool, giveUp bool) (taken bool) {
+	defer q.done(b)
+	taken = true
+	var err error
+	for r := (spoolReader{spool: &b}); ; {
+		var n int
+		if q.message, n = r.next(q.message, batchBytes); n == 0 {
+			return taken
+		}
+		lost := n
+		if taken || !giveUp {
+			lost, taken, err = q.send(ctx, n)
+		}
+		q.exported.Add(int64(n - lost))
+		q.failed.Add(int64(lost))
+		q.complain(err)
+	}
+}
+
+// send sends message, of n spans, and tells how many were lost.
+func (q *queue) send(ctx context.Context, n int) (lost int, taken bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
-	err := q.exporter.export(ctx, b.spans)
-	cancel()
-	q.done(b)
-	lost, taken := rejected(err, b.n)
-	q.exported.Add(int64(b.n - lost))
-	q.failed.Add(int64(lost))
-	q.complain(err)
-	return taken
+	defer cancel()
+	err = q.exporter.export(ctx, q.message)
+	lost, taken = rejected(err, n)
+	return lost, taken, err
 }
 
 // rejected is how many of n spans err says are lost, and whether the collector took the others. The SDK has the type of OTLP's partial success to

@@ -92,6 +92,10 @@ func TestRandomSpans(t *testing.T) {
 				st.Parent = flow.TraceContext{}
 			}
 			sdk := p.Start(st)
+			numbers := randomNumbers(r, &used)
+			if !root {
+				st.Fixed = st.Fixed.With(numbers...)
+			}
 			var c flow.TraceContext
 			if root {
 				c = trail.Root(&st, end)
@@ -102,14 +106,14 @@ func TestRandomSpans(t *testing.T) {
 					trail.Set(more...)
 					sdk.Set(more...)
 				}
-				if used++; r.IntN(2) == 0 {
-					key, n := strings.Repeat("z", used), r.Int()-math.MaxInt/2
-					trail.Int(key, n)
-					sdk.Set(A(key, n))
-				} else {
-					key, f := strings.Repeat("z", used), r.NormFloat64()
-					trail.Float(key, f)
-					sdk.Set(A(key, f))
+				for i, number := range numbers {
+					if n, f := r.Int()-math.MaxInt/2, r.NormFloat64(); number.Float {
+						trail.Float(i, f)
+						sdk.Set(A(number.Key, f))
+					} else {
+						trail.Int(i, n)
+						sdk.Set(A(number.Key, n))
+					}
 				}
 				if r.IntN(3) == 0 {
 					text := randomText(r)
@@ -118,14 +122,13 @@ func TestRandomSpans(t *testing.T) {
 				}
 				trail.Flush() // does nothing now
 				trail.End(end)
-				trail.Int("late", 1)
+				trail.Int(0, 1) // too late
 			}
 			if end.Before(st.At) {
 				end = st.At
 			}
 			sdk.End(end)
-			b := p.queue.take() // but the trail's, which wait in it
-			want = append(want, decoded(t, b.spans)...)
+			want = append(want, decoded(t, p.queue)...) // but the trail's, which wait in it
 			ids = append(ids, c)
 			if r.IntN(3) == 0 {
 				trail.Flush()
@@ -137,24 +140,27 @@ func TestRandomSpans(t *testing.T) {
 	}
 }
 
-func decoded(t *testing.T, b []byte) []*tracepb.Span {
+func randomNumbers(r *rand.Rand, used *int) (numbers []Number) {
+	for range r.IntN(maxNumbers + 1) {
+		*used++
+		numbers = append(numbers, Number{strings.Repeat("z", *used), r.IntN(2) == 0})
+	}
+	return numbers
+}
+
+// decoded takes what waits in q.
+func decoded(t *testing.T, q *queue) []*tracepb.Span {
 	t.Helper()
 	k := &kept{t: t}
-	_ = k.export(t.Context(), b)
+	for k.take(q) > 0 {
+	}
 	return k.spans
 }
 
 // compare takes what was flushed and holds it against want, by the identities that were told.
 func compare(t *testing.T, seed uint64, p *Provider, want []*tracepb.Span, ids []flow.TraceContext) ([]*tracepb.Span, []flow.TraceContext) {
 	t.Helper()
-	var got []*tracepb.Span
-	for b := p.queue.take(); b.n > 0; b = p.queue.take() {
-		spans := decoded(t, b.spans)
-		if len(spans) != b.n {
-			t.Fatalf("seed %d: %d spans are counted as %d", seed, len(spans), b.n)
-		}
-		got = append(got, spans...)
-	}
+	got := decoded(t, p.queue)
 	if len(got) != len(want) {
 		t.Fatalf("seed %d: %d spans were written, want %d", seed, len(got), len(want))
 	}
@@ -199,7 +205,7 @@ func TestSpanWithinSpan(t *testing.T) {
 	trail.End(at.Add(3 * time.Second))
 	trail.End(at.Add(5 * time.Second)) // the outer one's: it has ended
 	trail.Flush()
-	spans := decoded(t, p.queue.take().spans)
+	spans := decoded(t, p.queue)
 	if len(spans) != 2 || spans[0].Name != "outer" || spans[0].EndTimeUnixNano != uint64(at.Add(time.Second).UnixNano()) ||
 		spans[1].Name != "inner" || spans[1].EndTimeUnixNano != uint64(at.Add(3*time.Second).UnixNano()) || string(spans[1].ParentSpanId) != string(spans[0].SpanId) {
 		t.Errorf("the spans are %v", spans)

@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -38,30 +40,60 @@ type Start struct {
 }
 
 // Fixed is what many spans have in common: attributes, and perhaps name and kind. It is made once.
-type Fixed struct {
-	name string
-	kind trace.SpanKind
-	kvs  []attribute.KeyValue
-	made []byte // as a span's message has it
+type Fixed struct{ *fixed }
+
+type fixed struct {
+	name    string
+	kind    trace.SpanKind
+	kvs     []attribute.KeyValue
+	made    []byte // as a span's message has it
+	numbers []Number
+}
+
+// Number is an attribute whose value each span has for itself.
+type Number struct {
+	Key   string
+	Float bool
+}
+
+// append appends the attribute, of what Trail's Int or Float has entered.
+func (n *Number) append(b []byte, v int64) []byte {
+	if n.Float {
+		return appendFloat(b, spanAttrs, n.Key, math.Float64frombits(uint64(v)))
+	}
+	return appendInt(b, spanAttrs, n.Key, v)
 }
 
 // Fix makes Fixed attributes.
 func Fix(attrs ...flow.TraceAttr) Fixed {
-	return Fixed{kvs: attributes(attrs), made: appendAttrs(nil, spanAttrs, attrs)}
+	return Fixed{&fixed{kvs: attributes(attrs), made: appendAttrs(nil, spanAttrs, attrs)}}
 }
 
 // FixSpan makes a Fixed name, kind and attributes.
 func FixSpan(name string, kind trace.SpanKind, attrs ...flow.TraceAttr) Fixed {
-	return Fixed{name, kind, attributes(attrs), appendAttrs(appendName(nil, name, kind), spanAttrs, attrs)}
+	return Fixed{&fixed{name: name, kind: kind, kvs: attributes(attrs), made: appendAttrs(appendName(nil, name, kind), spanAttrs, attrs)}}
+}
+
+// With is f with up to seven numbers, which the spans have that Trail's Begin begins: 0, where Trail's Int or Float does not say otherwise.
+func (f Fixed) With(numbers ...Number) Fixed {
+	if len(numbers) > maxNumbers {
+		panic(fmt.Sprintf("telemetry: a span has room for %d numbers, not %d", maxNumbers, len(numbers)))
+	}
+	with := *f.fixed
+	with.numbers = numbers
+	return Fixed{&with}
 }
 
 // None reports whether nothing was fixed.
-func (f Fixed) None() bool { return len(f.made) == 0 }
+func (f Fixed) None() bool { return f.fixed == nil }
 
 // Start begins a span. Where the parent, or else the sampler, says that it is not recorded, it is the zero Span.
 func (p *Provider) Start(st Start) Span {
 	if !p.Traces() || st.Parent.Trace != [16]byte{} && !st.Parent.Sampled() {
 		return Span{}
+	}
+	if st.Fixed.None() {
+		st.Fixed.fixed = new(fixed)
 	}
 	if st.Name == "" {
 		st.Name, st.Kind = st.Fixed.name, st.Fixed.kind

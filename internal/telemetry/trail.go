@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -9,17 +10,12 @@ import (
 	"github.com/heddle-stream/heddle/internal/flow"
 )
 
-// Trail writes spans, one after the other, as the bytes that go to the collector, at a fraction of the cost of the SDK's. Those that have
-// ended wait in it for Flush. One goroutine at a time may use it.
+// Trail notes spans, one after the other, at a fraction of the cost of the SDK's: what they come to as messages is made when they are sent. Those that
+// have ended wait in it for Flush. One goroutine at a time may use it.
 type Trail struct {
-	p     *Provider // immutable; without traces: nothing is recorded
-	spans []byte    // as the message of a scope has them
-	n     int       // of them that have ended
-
-	// The span that is being written, from at on.
+	p       *Provider // immutable; without traces: nothing is recorded
+	spool   spool     // its last record, if open, is of the span that is being recorded
 	open    bool
-	at      int
-	start   int64
 	context flow.TraceContext
 }
 
@@ -27,7 +23,7 @@ type Trail struct {
 func (p *Provider) Trail() *Trail { return &Trail{p: p} }
 
 // Begin begins a span of a trace that was sampled, as far as this process is concerned, by Provider.Start, by Root, or by another process of the
-// application: no sampler is asked. Without a sampled parent nothing is recorded, and the context is zero. A span that is still being written ends.
+// application: no sampler is asked. Without a sampled parent nothing is recorded, and the context is zero. A span that is still being recorded ends.
 func (t *Trail) Begin(st *Start) flow.TraceContext {
 	if !t.p.Traces() || !st.Parent.Sampled() {
 		return flow.TraceContext{}
@@ -72,68 +68,101 @@ func randomID() (id uint64) {
 	return id
 }
 
-// begin writes the beginning of a span; c is its context but for the span itself. One that is open is ended: half of it would spoil a whole batch.
+func newSpanID() (id [8]byte) {
+	binary.NativeEndian.PutUint64(id[:], randomID())
+	return id
+}
+
+// begin begins a span; c is its context but for the span itself. One that is open is ended.
 func (t *Trail) begin(st *Start, c flow.TraceContext) {
 	t.End(st.At)
-	binary.NativeEndian.PutUint64(c.Span[:], randomID())
+	c.Span = newSpanID()
 	if st.At.IsZero() {
 		st.At = time.Now()
 	}
-	t.open, t.at, t.start, t.context = true, len(t.spans), st.At.UnixNano(), c
-	b := appendHead(t.spans, &c, &st.Parent, t.start)
+	t.open, t.context = true, c
+	t.spool.records = append(t.spool.records, record{
+		trace: c.Trace, span: c.Span, flags: c.Flags, parent: st.Parent.Span, root: st.Parent.Trace == [16]byte{}, start: st.At.UnixNano(), fixed: st.Fixed.fixed,
+	})
+	if st.Name == "" && len(st.Attrs) == 0 && len(st.Links) == 0 {
+		return
+	}
+	b := t.spool.more
 	if st.Name != "" {
 		b = appendName(b, st.Name, st.Kind)
 	}
-	b = append(b, st.Fixed.made...)
 	b = appendAttrs(b, spanAttrs, st.Attrs)
 	for i := range st.Links {
 		b = appendLink(b, &st.Links[i])
 	}
-	t.spans = b
+	t.wrote(b)
 }
 
-// Recording reports whether a span is being written.
+// last is the record of the span that was begun last.
+func (t *Trail) last() *record { return &t.spool.records[len(t.spool.records)-1] }
+
+// wrote enters what was appended to the bytes of the span that is being recorded.
+func (t *Trail) wrote(b []byte) {
+	t.last().more += uint32(len(b) - len(t.spool.more))
+	t.spool.more = b
+}
+
+// Recording reports whether a span is being recorded.
 func (t *Trail) Recording() bool { return t.open }
 
 // Context names the span that was begun last, if it is recorded.
 func (t *Trail) Context() flow.TraceContext { return t.context }
 
-// Set adds attributes to the span that is being written.
+// Set adds attributes to the span that is being recorded.
 func (t *Trail) Set(attrs ...flow.TraceAttr) {
 	if t.open {
-		t.spans = appendAttrs(t.spans, spanAttrs, attrs)
+		t.wrote(appendAttrs(t.spool.more, spanAttrs, attrs))
 	}
 }
 
-// Int adds an attribute to the span that is being written.
-func (t *Trail) Int(key string, v int) {
+// Int enters the i-th number of the span that is being recorded: see Fixed.With.
+func (t *Trail) Int(i int, v int) {
 	if t.open {
-		t.spans = appendInt(t.spans, spanAttrs, key, int64(v))
+		t.last().numbers[i] = int64(v)
 	}
 }
 
-// Float adds an attribute to the span that is being written.
-func (t *Trail) Float(key string, v float64) {
+// Float enters the i-th number of the span that is being recorded: see Fixed.With.
+func (t *Trail) Float(i int, v float64) {
 	if t.open {
-		t.spans = appendFloat(t.spans, spanAttrs, key, v)
+		t.last().numbers[i] = int64(math.Float64bits(v))
 	}
+}
+
+// Cut ends the span that is being recorded and cuts it into parts, which are spans below it. Part p is from at[p] to at[p+1], so that at[0] is where the span
+// begins, and the last where it ends. A part that takes no time is none.
+func (t *Trail) Cut(parts *Parts, at *[Phases + 1]time.Time) {
+	if !t.open {
+		return
+	}
+	r := t.last()
+	r.parts = parts
+	for i := range r.cuts {
+		r.cuts[i] = at[i+1].UnixNano()
+	}
+	t.End(at[Phases])
 }
 
 // event notes something that happened at a time.
 func (t *Trail) event(name string, at time.Time, attrs []flow.TraceAttr) {
 	if t.open {
-		t.spans = appendEvent(t.spans, name, uint64(at.UnixNano()), attrs)
+		t.wrote(appendEvent(t.spool.more, name, uint64(at.UnixNano()), attrs))
 	}
 }
 
-// Fail marks the span that is being written as failed; the reason must hold no key and no payload.
+// Fail marks the span that is being recorded as failed; the reason must hold no key and no payload.
 func (t *Trail) Fail(reason string) {
 	if t.open {
-		t.spans = appendFailed(t.spans, reason)
+		t.wrote(appendFailed(t.spool.more, reason))
 	}
 }
 
-// End ends the span that is being written at a time; zero: now.
+// End ends the span that is being recorded at a time; zero: now.
 func (t *Trail) End(at time.Time) {
 	if !t.open {
 		return
@@ -141,24 +170,24 @@ func (t *Trail) End(at time.Time) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	putEnd(t.spans[t.at:], max(t.start, at.UnixNano()))
-	t.spans = frame(t.spans, t.at)
+	r := t.last()
+	r.end = max(r.start, at.UnixNano())
 	t.open = false
-	t.n++
+	t.spool.n += r.spans()
 }
 
 // Flush hands over the spans that have ended, to be sent or else dropped and counted; it waits for nobody. While a span is being
-// written it does nothing.
+// recorded it does nothing.
 func (t *Trail) Flush() {
-	if t.open || t.n == 0 {
+	if t.open || t.spool.n == 0 {
 		return
 	}
-	t.p.queue.put(t.spans, t.n)
-	t.spans, t.n = t.spans[:0], 0
+	t.p.queue.put(&t.spool)
+	t.spool.reset()
 }
 
-// trailRoom is enough for most spans.
-const trailRoom = 432
+// trailRoom is enough for what most spans have of their own.
+const trailRoom = 256
 
 // Child begins a span as Trail's Begin does, which somebody else may own. Without a sampled parent it is the zero Span.
 func (p *Provider) Child(st Start) Span {
@@ -167,9 +196,10 @@ func (p *Provider) Child(st Start) Span {
 	}
 	t := new(struct {
 		Trail
-		room [trailRoom]byte
+		record [1]record
+		room   [trailRoom]byte
 	})
-	t.p, t.spans = p, t.room[:0]
+	t.p, t.spool.records, t.spool.more = p, t.record[:0], t.room[:0]
 	t.Begin(&st)
 	return Span{child: &t.Trail}
 }

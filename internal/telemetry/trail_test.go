@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,27 @@ func (k *kept) export(_ context.Context, b []byte) error {
 	return nil
 }
 func (k *kept) shutdown(context.Context) error { return nil }
+
+// take decodes the oldest batch, and holds how many spans it says it has against that.
+func (k *kept) take(q *queue) (n int) {
+	b := q.take()
+	defer q.done(b)
+	had := len(k.spans)
+	_ = k.export(context.Background(), messages(&b))
+	if got := len(k.spans) - had; got != b.n {
+		k.t.Errorf("%d spans are counted as %d", got, b.n)
+	}
+	return b.n
+}
+
+// messages is what a batch comes to.
+func messages(b *spool) (all []byte) {
+	r := spoolReader{spool: b}
+	for part, n := r.next(nil, batchBytes); n > 0; part, n = r.next(nil, batchBytes) {
+		all = append(all, part...)
+	}
+	return all
+}
 
 // keeping returns a Provider whose spans wait until they are taken: nobody sends them.
 func keeping() *Provider {
@@ -63,8 +86,8 @@ func TestChildIsWhatTheSDKMakes(t *testing.T) {
 	finish(p.Child(st))
 	finish(p.Start(st))
 	p.Record(st, at.Add(-time.Hour))
-	if err := k.export(t.Context(), p.queue.take().spans); err != nil || len(k.spans) != 3 {
-		t.Fatalf("%d spans were kept: %v", len(k.spans), err)
+	if k.take(p.queue); len(k.spans) != 3 {
+		t.Fatalf("%d spans were kept", len(k.spans))
 	}
 	got, want, short := k.spans[0], k.spans[1], k.spans[2]
 	got.SpanId = want.SpanId
@@ -89,9 +112,7 @@ func TestRootIsWhatTheSDKMakes(t *testing.T) {
 			trail.Flush()
 			sdk := p.Start(st)
 			sdk.End(at.Add(time.Second))
-			for b := p.queue.take(); b.n > 0; b = p.queue.take() { // long ones are batches of their own
-				_ = k.export(t.Context(), b.spans)
-			}
+			k.take(p.queue)
 			if len(k.spans) != 2 {
 				t.Fatalf("%d spans were kept, want 2", len(k.spans))
 			}
@@ -124,11 +145,97 @@ func TestTrailOfNothing(t *testing.T) {
 		t.Error("a span was recorded")
 	}
 	trail.Set(A("k", "v"))
-	trail.Int("n", 1)
-	trail.Float("f", 1)
+	trail.Int(0, 1)
+	trail.Float(1, 1)
+	trail.Cut(nil, nil)
 	trail.Fail("why")
 	trail.End(time.Time{})
 	trail.Flush()
+}
+
+// TestCut: parts are spans below the one that is cut, each with a span of its own, and one that takes no time is none.
+func TestCut(t *testing.T) {
+	p := keeping()
+	at := func(s int) time.Time { return time.Unix(100+int64(s), 0) }
+	var parts Parts
+	for i := range parts {
+		parts[i] = FixSpan(PhaseNames[i], Internal, A("n", i))
+	}
+	trail := p.Trail()
+	parent := flow.TraceContext{Trace: [16]byte{1}, Span: [8]byte{2}, Flags: 1}
+	hop := trail.Begin(&Start{Parent: parent, At: at(0), Fixed: FixSpan("hop", Consumer).With(Number{Key: "bytes"}, Number{"offset", true})})
+	trail.Int(0, -5)
+	trail.Float(1, 0.25)
+	trail.Set(A("set", true))
+	trail.Cut(&parts, &[Phases + 1]time.Time{at(0), at(1), at(1), at(3), at(2), at(5), at(9)})
+	trail.Cut(&parts, nil) // has no span
+	after := trail.Record(&Start{Parent: hop, Name: "after", At: at(9)}, at(10))
+	trail.Flush()
+	k := &kept{t: t}
+	if n := k.take(p.queue); n != 7 {
+		t.Fatalf("%d spans, want 7: %v", n, k.spans)
+	}
+	ids := map[string]bool{}
+	for i, want := range []struct {
+		name     string
+		from, to int
+		parent   flow.TraceContext
+	}{{"hop", 0, 9, parent}, {"fill", 0, 1, hop}, {"send_queue", 1, 3, hop}, {"wire", 3, 3, hop}, {"receive_queue", 2, 5, hop}, {"alignment", 5, 9, hop}, {"after", 9, 10, hop}} {
+		s := k.spans[i]
+		ids[string(s.SpanId)] = true
+		if s.Name != want.name || s.StartTimeUnixNano != uint64(at(want.from).UnixNano()) || s.EndTimeUnixNano != uint64(at(want.to).UnixNano()) ||
+			string(s.ParentSpanId) != string(want.parent.Span[:]) || string(s.TraceId) != string(parent.Trace[:]) {
+			t.Errorf("span %d is %v, want %v", i, s, want)
+		}
+	}
+	if len(ids) != 7 || !ids[string(hop.Span[:])] || !ids[string(after.Span[:])] {
+		t.Errorf("the spans are named %v", ids)
+	}
+	if a := k.spans[0].Attributes; len(a) != 3 || a[0].Value.GetIntValue() != -5 || a[1].Value.GetDoubleValue() != 0.25 || !a[2].Value.GetBoolValue() {
+		t.Errorf("the attributes are %v", a)
+	}
+}
+
+// choosy is a spanExporter that fails by turns.
+type choosy struct {
+	sizes  []int
+	failed bool
+}
+
+func (c *choosy) export(_ context.Context, b []byte) error {
+	c.sizes = append(c.sizes, len(b))
+	if c.failed = !c.failed; c.failed {
+		return errors.New("busy")
+	}
+	return nil
+}
+func (c *choosy) shutdown(context.Context) error { return nil }
+
+// TestLargeBatch: a batch goes out in requests of at most a MiB, but for a span that is larger by itself, and what each comes to is counted.
+func TestLargeBatch(t *testing.T) {
+	for _, giveUp := range []bool{false, true} {
+		c := &choosy{}
+		q := &queue{most: 100, batch: 100, full: make(chan struct{}, 1), exporter: c, timeout: time.Second, log: slog.New(slog.DiscardHandler)}
+		trail := (&Provider{spans: sdktrace.NewTracerProvider(), queue: q}).Trail()
+		for _, kb := range []int{400, 400, 400, 3000, 1, 700, 400} {
+			trail.Record(&Start{Parent: flow.TraceContext{Trace: [16]byte{1}, Span: [8]byte{2}, Flags: 1}, Name: strings.Repeat("x", kb<<10)}, time.Time{})
+		}
+		trail.Flush()
+		taken := q.export(t.Context(), q.take(), giveUp)
+		for i, size := range c.sizes {
+			if size > batchBytes && i != 2 {
+				t.Errorf("request %d has %d bytes", i, size)
+			}
+		}
+		// 400 400 | 400 | 3000 | 1 700 | 400: the first, third and fifth fail
+		requests, exported, failed := 5, int64(1+2), int64(2+1+1)
+		if giveUp {
+			requests, exported, failed = 1, 0, 7
+		}
+		if len(c.sizes) != requests || q.exported.Load() != exported || q.failed.Load() != failed || taken {
+			t.Errorf("giving up %v: requests of %v bytes, %d spans exported, %d failed", giveUp, c.sizes, q.exported.Load(), q.failed.Load())
+		}
+	}
 }
 
 // TestTrailGoesOutTogether: spans that are put together are dropped together, and a batch is exceeded by none.
@@ -157,11 +264,9 @@ func TestTrailGoesOutTogether(t *testing.T) {
 	}
 	k := &kept{t: t}
 	for _, want := range []int{3, 3, 4, 0} {
-		b := q.take()
-		if _ = k.export(t.Context(), b.spans); b.n != want {
-			t.Errorf("a batch has %d spans, want %d", b.n, want)
+		if n := k.take(q); n != want {
+			t.Errorf("a batch has %d spans, want %d", n, want)
 		}
-		q.done(b)
 	}
 	put(20) // more than the queue is for, but there is nothing else
 	if b := q.take(); b.n != 20 || len(k.spans) != 10 {
@@ -179,19 +284,17 @@ func TestQueueInBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	framed := appendBytes(nil, scopeSpans, message)
 	for range 12 {
-		q.put(appendBytes(nil, scopeSpans, message), 1)
+		q.put(&spool{records: []record{{whole: true, more: uint32(len(framed))}}, more: framed, n: 1})
 	}
 	if got := q.dropped.Load(); got != 2 {
 		t.Errorf("%d spans are dropped, want 2", got)
 	}
 	for _, want := range []int{4, 4, 2, 0} {
-		b := q.take()
-		if b.n != want {
-			t.Errorf("a batch has %d spans, want %d", b.n, want)
+		if n := k.take(q); n != want {
+			t.Errorf("a batch has %d spans, want %d", n, want)
 		}
-		_ = k.export(t.Context(), b.spans)
-		q.done(b)
 	}
 	if len(k.spans) != 10 || q.waiting() != 0 {
 		t.Errorf("%d spans came out and %d wait", len(k.spans), q.waiting())
@@ -210,5 +313,33 @@ func BenchmarkTrail(b *testing.B) {
 		if q.ready(false) {
 			q.done(q.take())
 		}
+	}
+}
+
+// BenchmarkMessages measures what Trails leave to the exporting goroutine, a span.
+func BenchmarkMessages(b *testing.B) {
+	at := time.Now()
+	hop := FixSpan("exchange", Consumer, A("heddle.vertex", "map, filter"), A("heddle.subtask", 3)).With(Number{Key: "heddle.segment.bytes"}, Number{Key: "heddle.backlog"})
+	var parts Parts
+	var times [Phases + 1]time.Time
+	for p := range Phases {
+		parts[p] = FixSpan("wait for credit", Internal, A("heddle.phase", PhaseNames[p]))
+		times[p+1] = at.Add(time.Duration(p) * time.Millisecond)
+	}
+	times[0] = at
+	q := &queue{most: 1 << 40, batch: 1 << 30, full: make(chan struct{}, 1)}
+	t := (&Provider{spans: sdktrace.NewTracerProvider(), queue: q}).Trail()
+	for range 200 {
+		t.Begin(&Start{Parent: flow.TraceContext{Trace: [16]byte{1}, Span: [8]byte{2}, Flags: 1}, At: at, Fixed: hop})
+		t.Int(0, 1<<15)
+		t.Cut(&parts, &times)
+		t.Flush()
+	}
+	batch := q.take()
+	var buf []byte
+	b.ReportAllocs()
+	for n := 0; n < b.N; n += batch.n {
+		r := spoolReader{spool: &batch}
+		buf, _ = r.next(buf, 1<<30)
 	}
 }

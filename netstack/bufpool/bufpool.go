@@ -23,8 +23,8 @@ import (
 
 // Room around the payload of a Segment. Both keep the payload 64-byte aligned.
 const (
-	HeadRoom = 64 // in front of the payload: a frame's header lies directly before it, so that both are one write
-	TailRoom = 64 // behind it: the next frame's header is picked up in the same read
+	HeadRoom = 64  // in front of the payload: a frame's header lies directly before it, so that both are one write
+	TailRoom = 128 // behind it: the next frame's header, and a small frame before that, are picked up in the same read
 )
 
 const slabSegments = 16 // segments allocated together
@@ -35,6 +35,9 @@ type Segment struct {
 	size int
 	lone bool         // allocated by itself, not in a slab
 	held atomic.Int32 // how many Puts are still to be made beside the last
+
+	// Aside is for what whoever has the segment would else make anew for each. It stays as it is when the segment goes from one to the next.
+	Aside any
 }
 
 // Retain keeps the segment's payload as it is for one more user, whose Put gives it back; the last Put of all frees it.
