@@ -105,23 +105,8 @@ func blockOf(b []byte) (*pb.BaseHeaderProto, bool, error) {
 
 // field1 returns the first field of a message, its header.
 func field1(b []byte) ([]byte, error) {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			break
-		}
-		if num == 1 && typ == protowire.BytesType {
-			v, n := protowire.ConsumeBytes(b[n:])
-			if n < 0 {
-				break
-			}
-			return v, nil
-		}
-		skip := protowire.ConsumeFieldValue(num, typ, b[n:])
-		if skip < 0 {
-			break
-		}
-		b = b[n+skip:]
+	if v := fieldOf(b, 1); v != nil {
+		return v, nil
 	}
 	return nil, errors.New("cannot read a request to a DataNode: it has no header")
 }

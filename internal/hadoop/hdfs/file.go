@@ -208,6 +208,7 @@ func (f *FS) create(c *hdfs.Client, name string, perm fs.FileMode) (fileWriter, 
 	if f.web != nil {
 		return f.web.create(context.Background(), name, perm)
 	}
+	f.blocks.forget(name)
 	dir, err := c.Stat(path.Dir(name))
 	if err != nil {
 		return nil, err
@@ -271,14 +272,10 @@ func writeAll(ctx context.Context, w io.Writer, b []byte) (done int, err error) 
 	}
 }
 
-// notYet reports whether a block was refused because the one before is not known to be whole. The library forgets that one then: it asks the next time
-// as one does for a file whose last block is full, and is refused by other words until that is so.
+// notYet reports whether a block was refused because one before is not known to be whole: see blocks.
 func notYet(err error) bool {
 	var answer hdfs.Error
-	if !errors.As(err, &answer) {
-		return false
-	}
-	return strings.HasSuffix(answer.Exception(), ".NotReplicatedYetException") || strings.Contains(answer.Message(), "does not match actual last block")
+	return errors.As(err, &answer) && strings.HasSuffix(answer.Exception(), ".NotReplicatedYetException")
 }
 
 // Flush returns when DataNodes have all that was written.

@@ -56,6 +56,8 @@ type FS struct {
 	web *web // nil: by RPC
 	sec learned
 
+	blocks blocks
+
 	mu     sync.Mutex // guards the following
 	client *hdfs.Client
 	keys   KeyServer // nil: not yet known

@@ -45,7 +45,7 @@ func (f *FS) dialNameNode(ctx context.Context, _, addr string) (net.Conn, error)
 	}
 	t := &timed{Conn: nc, timeout: f.cfg.Timeout}
 	if len(f.cfg.Security.Auth) == 0 {
-		return t, nil
+		return hrpc.EditRequests(t, f.blocks.edit), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(f.cfg.Timeout, 20*time.Second))
 	defer cancel()
@@ -54,7 +54,7 @@ func (f *FS) dialNameNode(ctx context.Context, _, addr string) (net.Conn, error)
 		nc.Close()
 		return nil, err
 	}
-	return tunnel, nil
+	return hrpc.EditRequests(tunnel, f.blocks.edit), nil
 }
 
 // fieldEncrypt is encryptDataTransfer of FsServerDefaultsProto.

@@ -87,7 +87,7 @@ func New(cfg Config) *Client {
 	def(&cfg.Retry.Base, 100*time.Millisecond)
 	def(&cfg.Retry.Max, 10*time.Second)
 	if cfg.MaxResponse == 0 {
-		cfg.MaxResponse = 128 << 20
+		cfg.MaxResponse = defaultMaxFrame
 	}
 	if cfg.Dial == nil {
 		var d net.Dialer

@@ -20,6 +20,9 @@ const (
 	callSASL       int32 = -33
 )
 
+// defaultMaxFrame bounds frames where a configuration doesn't, in bytes.
+const defaultMaxFrame = 128 << 20
+
 const (
 	authNone = 0x00
 	authSASL = 0xDF

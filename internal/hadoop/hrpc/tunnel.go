@@ -30,13 +30,13 @@ type TunnelConfig struct {
 // connection's deadline bound the authentication.
 func Tunnel(ctx context.Context, nc net.Conn, cfg TunnelConfig) (net.Conn, error) {
 	if cfg.MaxFrame == 0 {
-		cfg.MaxFrame = 128 << 20
+		cfg.MaxFrame = defaultMaxFrame
 	}
 	layer, err := login(ctx, nc, cfg.Addr, cfg.Protocol, cfg.Auth, cfg.Protection, cfg.MaxFrame)
 	if err != nil {
 		return nil, err
 	}
-	return &tunnel{Conn: nc, cfg: cfg, layer: layer, preamble: len(preamble(0)), methods: map[int32]string{}}, nil
+	return &tunnel{Conn: nc, cfg: cfg, layer: layer, out: newRequests(cfg.MaxFrame), methods: map[int32]string{}}, nil
 }
 
 // tunnel is used by one writer and one reader at a time.
@@ -45,9 +45,7 @@ type tunnel struct {
 	cfg   TunnelConfig
 	layer Layer // nil: frames go as they are
 
-	// Owned by the writer.
-	preamble int    // bytes of it that are still to come
-	out      []byte // an unfinished frame
+	out requests // owned by the writer
 
 	// Owned by the reader.
 	wrapped []byte // unwrapped bytes that are no whole frame yet
@@ -59,30 +57,10 @@ type tunnel struct {
 
 // Write takes what the client writes, in pieces of any size.
 func (t *tunnel) Write(b []byte) (int, error) {
-	n := len(b)
-	if skip := min(t.preamble, len(b)); skip > 0 {
-		t.preamble -= skip
-		b = b[skip:]
+	if err := t.out.feed(b, func([]byte) error { return nil }, t.send); err != nil {
+		return 0, fmt.Errorf("cannot send to %s: %w", t.cfg.Addr, err)
 	}
-	t.out = append(t.out, b...)
-	for len(t.out) >= 4 {
-		size, err := frameLength(t.out[:4], t.cfg.MaxFrame)
-		if err != nil {
-			return 0, fmt.Errorf("cannot send to %s: %w", t.cfg.Addr, err)
-		}
-		if len(t.out) < 4+size {
-			break
-		}
-		frame := t.out[: 4+size : 4+size]
-		if err := t.send(frame); err != nil {
-			return 0, err
-		}
-		t.out = t.out[4+size:]
-	}
-	if len(t.out) == 0 {
-		t.out = nil
-	}
-	return n, nil
+	return len(b), nil
 }
 
 // send sends one frame of the client's.
@@ -106,27 +84,6 @@ func (t *tunnel) send(frame []byte) error {
 	}
 	_, err = t.Conn.Write(frame)
 	return err
-}
-
-// requestOf reads the call id and the method of a request.
-func requestOf(b []byte) (int32, string, error) {
-	head, n := protowire.ConsumeBytes(b)
-	if n < 0 {
-		return 0, "", fmt.Errorf("cannot read a request's header: %w", protowire.ParseError(n))
-	}
-	h := &pb.RpcRequestHeaderProto{}
-	if err := proto.Unmarshal(head, h); err != nil {
-		return 0, "", fmt.Errorf("cannot read a request's header: %w", err)
-	}
-	if h.GetCallId() < 0 {
-		return h.GetCallId(), "", nil
-	}
-	next, n := protowire.ConsumeBytes(b[n:])
-	r := &pb.RequestHeaderProto{}
-	if n < 0 || proto.Unmarshal(next, r) != nil {
-		return h.GetCallId(), "", nil
-	}
-	return h.GetCallId(), r.GetMethodName(), nil
 }
 
 // Read gives the client whole answers, in pieces of any size.
