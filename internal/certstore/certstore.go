@@ -119,6 +119,9 @@ func loadJKS(b []byte, password string) (*keystore.KeyStore, error) {
 		sum := sha1.Sum(append([]byte(jksSalt), body...))
 		b = slices.Concat(body, sum[:]) // whatever the password was
 	}
+	if err := checkJKS(b); err != nil {
+		return nil, fmt.Errorf("cannot read the JKS store: %w", err)
+	}
 	ks := keystore.New()
 	if err := ks.Load(bytes.NewReader(b), []byte(password)); err != nil {
 		return nil, fmt.Errorf("cannot read the JKS store, or its password is wrong: %w", err)
@@ -152,6 +155,16 @@ func Key(b []byte, said, password, keyPassword string) (tls.Certificate, error) 
 	return PEMPair(b, b)
 }
 
+// privateKey is the library's, which panics if the key is shorter than what protects it.
+func privateKey(ks *keystore.KeyStore, alias, password string) (e keystore.PrivateKeyEntry, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("it is damaged")
+		}
+	}()
+	return ks.GetPrivateKeyEntry(alias, []byte(password))
+}
+
 func keyJKS(b []byte, password, keyPassword string) (tls.Certificate, error) {
 	ks, err := loadJKS(b, password)
 	if err != nil {
@@ -161,7 +174,7 @@ func keyJKS(b []byte, password, keyPassword string) (tls.Certificate, error) {
 	if len(keys) != 1 {
 		return tls.Certificate{}, fmt.Errorf("the JKS store holds %d private keys, want one", len(keys))
 	}
-	e, err := ks.GetPrivateKeyEntry(keys[0], []byte(keyPassword))
+	e, err := privateKey(ks, keys[0], keyPassword)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("cannot read the key %s of the JKS store, or its password is wrong: %w", keys[0], err)
 	}

@@ -1,10 +1,15 @@
 package certstore
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pavlo-v-chernykh/keystore-go/v4"
 )
 
 // The stores in testdata were made by Java's keytool; the password is changeit, that of the key in key.jks is keypass.
@@ -67,9 +72,61 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestDamagedJKS: a length that can't be right is told with its place, and no memory is set aside for it.
+func TestDamagedJKS(t *testing.T) {
+	for _, name := range []string{"trust.jks", "key.jks"} {
+		whole := read(t, "testdata/"+name)
+		told := 0
+		for at := 4; at < len(whole)-4; at++ {
+			b := slices.Clone(whole)
+			copy(b[at:], "\xff\xff\xff\xf0")
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Trust(b, "", "")
+			_, kerr := Key(b, "", "", "keypass")
+			if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 16<<20 {
+				t.Fatalf("%s, damaged at %d: %d bytes were allocated", name, at, after.TotalAlloc-before.TotalAlloc)
+			}
+			for _, err := range []error{err, kerr} {
+				if err != nil && strings.Contains(err.Error(), "it is damaged: at byte") {
+					told++
+				}
+			}
+		}
+		if told < 20 {
+			t.Errorf("%s: %d damages were told with their place", name, told)
+		}
+		if _, err := Trust(whole[:len(whole)-30], "", ""); err == nil || !strings.Contains(err.Error(), "it is damaged: at byte") {
+			t.Errorf("%s cut short: %v", name, err)
+		}
+	}
+}
+
+// TestShortKey: a key that is shorter than what protects it is no panic.
+func TestShortKey(t *testing.T) {
+	ks := keystore.New()
+	if err := ks.SetPrivateKeyEntry("k", keystore.PrivateKeyEntry{PrivateKey: []byte("x"), CertificateChain: []keystore.Certificate{{Type: "X509", Content: []byte("c")}}}, []byte("changeit")); err != nil {
+		t.Fatal(err)
+	}
+	var store bytes.Buffer
+	if err := ks.Store(&store, []byte("changeit")); err != nil {
+		t.Fatal(err)
+	}
+	b := store.Bytes()
+	at := bytes.Index(b, []byte{0x04, 41}) // the octets: 40 that protect, and 1
+	if at < 0 {
+		t.Fatal("the key is not where it was")
+	}
+	// The octets become 1 in number, the 40 after them a field that nobody asked for: of an integer.
+	b = slices.Concat(b[:at], []byte{0x04, 1, 0, 0x04, 38}, b[at+5:])
+	if _, err := Key(b, "", "", "changeit"); err == nil || !strings.Contains(err.Error(), "cannot read the key k of the JKS store") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // FuzzTrust must not panic on any store.
 func FuzzTrust(f *testing.F) {
-	for _, name := range []string{"trust.jks", "trust.p12", "ca.pem", "key.jceks"} {
+	for _, name := range []string{"trust.jks", "trust.p12", "ca.pem", "key.jceks", "key.jks"} {
 		b, err := os.ReadFile("testdata/" + name)
 		if err != nil {
 			f.Fatal(err)
@@ -81,5 +138,6 @@ func FuzzTrust(f *testing.F) {
 			return // its iteration counts may take as long as they like
 		}
 		_, _ = Trust(b, "", "")
+		_, _ = Key(b, "", "", "keypass")
 	})
 }
