@@ -7,50 +7,46 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// blocks remembers for the library which block it last wrote of a file. The library says so once, when it asks for the next one; if the NameNode has not
-// heard yet of the block before that, it refuses, and the library asks again as one does who knows of none, which is refused for ever.
+// blocks remembers for the library which block it last wrote of a file. The library says so once, when it asks for the next block or says that the file
+// is whole. If the NameNode has not heard yet of the block before that one, it refuses both; and the library says nothing when it tries again, as if the
+// block had become known. So it never becomes known, and the library is refused for ever.
 type blocks struct {
-	mu       sync.Mutex
-	previous map[string][]byte // guarded by mu: of AddBlockRequestProto, by its src
+	mu   sync.Mutex
+	last map[string][]byte // guarded by mu: ExtendedBlockProto, by the file's src
 }
 
-// Fields of requests. In all that are looked at, src is the first.
+// Fields of AddBlockRequestProto and CompleteRequestProto.
 const (
-	fieldSrc      = 1
-	fieldPrevious = 3 // of AddBlockRequestProto
+	fieldSrc  = 1
+	fieldLast = 3 // previous, and last
 )
 
-// edit says in a request for a block which one is before it, where the library did so in an earlier one of the file.
+// edit says in a request which block is the last, where the library did so in an earlier one of the file.
 func (b *blocks) edit(method string, request []byte) []byte {
-	switch method {
-	case "complete", "delete":
-		b.forget(string(fieldOf(request, fieldSrc)))
-		return request
-	case "addBlock":
-	default:
+	if method != "addBlock" && method != "complete" {
 		return request
 	}
-	src, previous := string(fieldOf(request, fieldSrc)), fieldOf(request, fieldPrevious)
+	src, last := string(fieldOf(request, fieldSrc)), fieldOf(request, fieldLast)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if previous != nil {
-		if b.previous == nil {
-			b.previous = map[string][]byte{}
+	if last != nil {
+		if b.last == nil {
+			b.last = map[string][]byte{}
 		}
-		b.previous[src] = bytes.Clone(previous)
+		b.last[src] = bytes.Clone(last)
 		return request
 	}
-	if previous = b.previous[src]; previous == nil {
+	if last = b.last[src]; last == nil {
 		return request
 	}
-	return protowire.AppendBytes(protowire.AppendTag(bytes.Clone(request), fieldPrevious, protowire.BytesType), previous)
+	return protowire.AppendBytes(protowire.AppendTag(bytes.Clone(request), fieldLast, protowire.BytesType), last)
 }
 
 // forget forgets a file, which is begun anew or ended.
 func (b *blocks) forget(src string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.previous, src)
+	delete(b.last, src)
 }
 
 // fieldOf is what field num of a message holds, which is bytes; nil if it has none.

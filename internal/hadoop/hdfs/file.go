@@ -307,14 +307,20 @@ func (w *Writer) Close() error {
 	return errors.Join(err, w.fs.Close())
 }
 
-// complete closes a file. The last block may need a moment to be reported to the NameNode.
+// completeLimit is how long a NameNode may take to hear of all blocks of a file that has been written.
+const completeLimit = 2 * time.Minute
+
+// complete closes a file. Its last blocks may need a moment to be reported to the NameNode.
 func complete(ctx context.Context, w io.Closer) error {
+	began := time.Now()
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := w.Close()
-		if err == nil || !hdfs.IsErrReplicating(err) {
+		switch {
+		case err == nil || !hdfs.IsErrReplicating(err):
 			return err
-		}
-		if !hrest.Pause(ctx, wait) {
+		case time.Since(began) >= completeLimit:
+			return fmt.Errorf("after %v no DataNode has told the NameNode that it has the last blocks: see the logs of both", completeLimit)
+		case !hrest.Pause(ctx, wait):
 			return ctx.Err()
 		}
 	}

@@ -438,6 +438,7 @@ func (f *FS) upload(ctx context.Context, c *hdfs.Client, tmp, name string, perm 
 	if _, err := f.Stat(name); err == nil {
 		return Info{}, fs.ErrExist
 	}
+	defer f.blocks.forget(tmp)
 	w, err := f.create(c, tmp, perm)
 	if err != nil {
 		return Info{}, err
