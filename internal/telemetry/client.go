@@ -77,6 +77,9 @@ func (s *Settings) Ignored() (wrong []string) {
 			wrong = append(wrong, bad...)
 		}
 	}
+	if bad := badSampler(os.Getenv(samplerVar), os.Getenv(samplerArgVar)); s.Traces && bad != "" {
+		wrong = append(wrong, bad)
+	}
 	if wrong = append(wrong, badAttributes(os.Getenv("OTEL_RESOURCE_ATTRIBUTES"))...); s.Endpoint == "" && s.traces == nil && s.metrics == nil {
 		return nil
 	}

@@ -102,6 +102,8 @@ func TestWrongVariables(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "bogus", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is ignored"},
 		{"OTEL_RESOURCE_ATTRIBUTES", "a=b,c=%zz", "attribute 2 of OTEL_RESOURCE_ATTRIBUTES is taken as it stands"},
 		{"OTEL_RESOURCE_ATTRIBUTES", "a", "attribute 1 of OTEL_RESOURCE_ATTRIBUTES is ignored"},
+		{"OTEL_TRACES_SAMPLER", "Sometimes", `OTEL_TRACES_SAMPLER is ignored: there is no sampler \"Sometimes\"`},
+		{"OTEL_TRACES_SAMPLER", " ParentBased_TraceIDRatio ", ""},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:1", ""}, // it is as good as a URL
 	} {
 		for _, protocol := range []string{HTTP, GRPC} {
@@ -128,6 +130,21 @@ func TestWrongVariables(t *testing.T) {
 					t.Errorf("it says %q, want %q once", text, x.says)
 				}
 			})
+		}
+	}
+}
+
+// TestWrongSampler: of a ratio that is none all traces are recorded, which is told.
+func TestWrongSampler(t *testing.T) {
+	for _, x := range []struct {
+		name, arg string
+		wrong     bool
+	}{
+		{"", "2", false}, {"always_on", "x", false}, {"traceidratio", "", false}, {"traceidratio", " 0.5 ", false}, {"TraceIDRatio", "0", false},
+		{"traceidratio", "1.5", true}, {"parentbased_traceidratio", "-0.1", true}, {"traceidratio", "NaN", true}, {"traceidratio", "half", true}, {"xray", "", true},
+	} {
+		if got := badSampler(x.name, x.arg); got != "" != x.wrong || strings.Contains(x.name, "traceid") && x.wrong && !strings.Contains(got, samplerArgVar) {
+			t.Errorf("%q with %q: %q", x.name, x.arg, got)
 		}
 	}
 }

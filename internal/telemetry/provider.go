@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,7 +86,7 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		}
 		p.queue = newQueue(exporter, cfg.Logger, to)
 		p.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(p.queue))
-		p.samplesAll = samplesAll(os.Getenv("OTEL_TRACES_SAMPLER"))
+		p.samplesAll = samplesAll(os.Getenv(samplerVar))
 		p.tracer = p.spans.Tracer(scope, trace.WithInstrumentationVersion(cfg.Version))
 	}
 	if cfg.Metrics && cfg.Figures != nil {
@@ -96,15 +95,6 @@ func New(ctx context.Context, cfg Config) (*Provider, error) {
 		}
 	}
 	return p, nil
-}
-
-// samplesAll reports whether the sampler of this name, as the SDK reads it from the environment, takes every trace.
-func samplesAll(name string) bool {
-	switch strings.ToLower(strings.TrimSpace(name)) {
-	case "", "always_on", "parentbased_always_on":
-		return true
-	}
-	return false
 }
 
 // quietSDK sends the SDK's own complaints to the log of whoever came last, at a level that is off in production: what is lost is counted.
