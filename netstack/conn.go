@@ -40,8 +40,8 @@ type conn struct {
 
 	written atomic.Uint64 // bytes
 
-	unyielded int          // the read loop's: segments since it last made way
-	out       batch        // owned by the write loop or, while direct, by who set that
+	unyielded int         // the read loop's: segments since it last made way
+	out       batch       // owned by the write loop or, while direct, by who set that
 	arriving  arrivingHop // the read loop's: the trace frame, if that was the last one
 
 	// Guarded by mu.
