@@ -108,7 +108,7 @@ func TestErrorsThatPass(t *testing.T) {
 // A batch larger than the topic allows is split until it is not.
 func TestSplitLargeBatches(t *testing.T) {
 	for _, codec := range []string{"none", "zstd"} {
-		c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "out"))
+		c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "out")) // one partition: the whole request is refused
 		c.ControlKey(0, func(req kmsg.Request) (kmsg.Response, error, bool) {
 			c.KeepControl()
 			for _, p := range req.(*kmsg.ProduceRequest).Topics[0].Partitions {

@@ -24,21 +24,22 @@ func TestForNode(t *testing.T) {
 		}
 		return got.Tokens[1]
 	}
-	for name, x := range map[string]struct {
+	for _, x := range []struct { // in order: after the last a NodeManager has the fresh one
+		name string
 		came token.Named
 		want token.Named
 	}{
-		"lasts":       {came, came},
-		"ends soon":   {hdfsToken(now.Add(time.Minute)), fresh},
-		"not told of": {token.Named{Alias: came.Alias, Token: token.Token{Kind: token.KindHDFS}}, fresh},
+		{"lasts", came, came},
+		{"ends soon", hdfsToken(now.Add(time.Minute)), fresh},
+		{"not told of", token.Named{Alias: came.Alias, Token: token.Token{Kind: token.KindHDFS}}, fresh},
 	} {
 		k.came[0], k.lent = x.came, nil
 		got := first(now)
 		if string(got.Token.Identifier) != string(x.want.Token.Identifier) {
-			t.Errorf("%s: it gets %v", name, got)
+			t.Errorf("%s: it gets %v", x.name, got)
 		}
 		if lent := x.came.Alias != "" && k.isLent(fresh.Token); lent != (string(x.want.Token.Identifier) == string(fresh.Token.Identifier)) {
-			t.Errorf("%s: we keep %v from being cancelled: %v", name, fresh, lent)
+			t.Errorf("%s: we keep %v from being cancelled: %v", x.name, fresh, lent)
 		}
 	}
 	if k.own([]token.Named{fresh}); len(k.leftBehind()) != 0 {
