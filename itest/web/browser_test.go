@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
 	"github.com/heddle-stream/heddle/itest/testbed"
@@ -65,6 +67,9 @@ func open(t *testing.T, url string, width, height int64) *page {
 		}
 	})
 	t.Cleanup(func() { cancel(); reading.Wait() })
+	if _, err := chromedp.Call(ctx, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}); err != nil {
+		t.Fatal(err)
+	}
 	p.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(url))
 	return p
 }
@@ -130,6 +135,37 @@ func (p *page) await(what, script string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// spends returns what do has the page's main thread spend, in processor time: other than the length of a long task, it
+// does not grow with what else the machine does.
+func (p *page) spends(what string, do func()) time.Duration {
+	p.t.Helper()
+	before := p.spent()
+	do()
+	spent := p.spent() - before
+	if spent <= 0 {
+		p.t.Fatalf("the browser counts no processor time for %s", what)
+	}
+	return spent
+}
+
+// spent is the processor time of the page's main thread since it began.
+func (p *page) spent() time.Duration {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	r, err := chromedp.Call(ctx, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, m := range r.Metrics {
+		if m.Name == "TaskDuration" {
+			return time.Duration(m.Value * float64(time.Second))
+		}
+	}
+	p.t.Fatal("the browser does not tell how long its tasks took")
+	return 0
 }
 
 // theme makes the browser ask for a light or dark page.
