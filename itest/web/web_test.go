@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -291,16 +292,17 @@ func TestBig(t *testing.T) {
 	} {
 		p.script(`location.hash = "#/` + c.page + `"`)
 		p.await(c.shows, c.script)
-		worst := time.Duration(0)
-		for range 3 {
-			worst = max(worst, p.spends("one more poll", func() {
+		var costs []time.Duration
+		for range 5 {
+			costs = append(costs, p.spends("one more poll", func() {
 				n := eval[int](p, polls)
 				p.await("one more poll", fmt.Sprintf("%s > %d", polls, n))
 			}))
 		}
-		t.Logf("a poll of the page %s costs the browser at most %.0f ms", c.page, worst.Seconds()*1e3)
-		if worst > 500*time.Millisecond {
-			t.Errorf("a poll of the page %s costs the browser %v of every second", c.page, worst)
+		slices.Sort(costs)
+		t.Logf("a poll of the page %s costs the browser %.0f ms, at most %.0f", c.page, costs[2].Seconds()*1e3, costs[4].Seconds()*1e3)
+		if costs[2] > 500*time.Millisecond || costs[4] > 1500*time.Millisecond {
+			t.Errorf("polls of the page %s cost the browser %v of each second", c.page, costs)
 		}
 		p.picture("big-" + strings.Split(c.page, "/")[0])
 		if c.page == "latency" {
