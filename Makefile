@@ -4,7 +4,8 @@ STATIC  := CGO_ENABLED=0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/heddle-stream/heddle/internal/cli.Version=$(VERSION)
 SEEDS   ?= 1000
-TRIM    ?= -trimpath
+# Without the paths of files, what was compiled in one checkout is used in the next.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
 
 ARCH    ?= $(shell $(GO) env GOARCH)
 
@@ -19,7 +20,7 @@ build: ## bin/heddle, static
 dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 dist: ## out/dist: a tarball, a deb and an rpm, for ARCH=amd64 or another
 	@rm -rf out/dist && mkdir -p out/dist/root/bin out/dist/root/conf out/dist/root/hadoop
-	$(STATIC) GOOS=linux GOARCH=$(ARCH) $(GO) build $(TRIM) -ldflags '$(LDFLAGS)' -o out/dist/root/bin/heddle ./cmd/heddle
+	$(STATIC) GOOS=linux GOARCH=$(ARCH) $(GO) build -ldflags '$(LDFLAGS)' -o out/dist/root/bin/heddle ./cmd/heddle
 	$(STATIC) $(GO) run ./packaging/pages out/dist/root
 	@cp -r README.md CHANGELOG.md LICENSE docs out/dist/root/
 	@cp conf/heddle.yaml out/dist/root/conf/ && cp packaging/hadoop/heddle.sh out/dist/root/hadoop/
@@ -33,7 +34,7 @@ test: ## all tests: lint, unit tests under the race detector, simulation, integr
 	@packaging/ci/test.sh
 
 unit: ## unit tests under the race detector
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 15m ./...
 
 lint: ## gofmt, vet, staticcheck, the project's own rules
 	@test -z "$$(gofmt -l .)" || { echo "gofmt these files:"; gofmt -l .; exit 1; }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -51,13 +52,28 @@ const (
 	rounds     = 3 // the best counts: the machine has other work
 )
 
-// Slots measures the machines that give slots to jobs: a slot manager and a pool, as they work together in an ApplicationMaster.
-func Slots(o SlotsOptions) (SlotsResult, error) {
+// Check refuses what can't be measured.
+func (o SlotsOptions) Check() error {
 	if o.Agents < 10 || o.Slots < 1 {
-		return SlotsResult{}, fmt.Errorf("cannot measure %d agents of %d slots: at least 10 agents of 1 slot are needed", o.Agents, o.Slots)
+		return fmt.Errorf("cannot measure %d agents of %d slots: at least 10 agents of 1 slot are needed", o.Agents, o.Slots)
 	}
-	res := best(o, rounds)
-	small := best(SlotsOptions{Agents: max(10, smallSlots/o.Slots), Slots: o.Slots, EvenlySpread: o.EvenlySpread}, 10*rounds)
+	return nil
+}
+
+// Slots measures the machines that give slots to jobs: a slot manager and a pool, as they work together in an ApplicationMaster. It heeds the end of
+// ctx between two runs.
+func Slots(ctx context.Context, o SlotsOptions) (SlotsResult, error) {
+	if err := o.Check(); err != nil {
+		return SlotsResult{}, err
+	}
+	res, err := best(ctx, o, rounds)
+	if err != nil {
+		return SlotsResult{}, err
+	}
+	small, err := best(ctx, SlotsOptions{Agents: max(10, smallSlots/o.Slots), Slots: o.Slots, EvenlySpread: o.EvenlySpread}, 10*rounds)
+	if err != nil {
+		return SlotsResult{}, err
+	}
 	res.SmallNs = small.WorstNs
 	res.Ratio = res.WorstNs / res.SmallNs
 	res.judge(o)
@@ -79,9 +95,11 @@ func (r *SlotsResult) judge(o SlotsOptions) {
 }
 
 // best takes the best of some runs, figure by figure.
-func best(o SlotsOptions, runs int) SlotsResult {
-	var res SlotsResult
+func best(ctx context.Context, o SlotsOptions, runs int) (res SlotsResult, err error) {
 	for i := range runs {
+		if ctx.Err() != nil {
+			return res, context.Cause(ctx)
+		}
 		runtime.GC()
 		r := newSlotRun(o).run()
 		if i == 0 {
@@ -98,7 +116,7 @@ func best(o SlotsOptions, runs int) SlotsResult {
 		res.Unevenness = max(res.Unevenness, r.Unevenness)
 	}
 	res.WorstNs = max(res.RegisterNs, res.AllocateNs, res.PreviousNs, res.LoseNs, res.ReleaseNs)
-	return res
+	return res, nil
 }
 
 // slotRun is one run: the two machines, and what was granted.

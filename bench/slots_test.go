@@ -1,11 +1,15 @@
 package bench
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"testing"
+)
 
 // TestSlots runs the benchmark in small: its figures are not judged on a machine that has other work, its evenness is.
 func TestSlots(t *testing.T) {
 	for _, evenly := range []bool{true, false} {
-		r, err := Slots(SlotsOptions{Agents: 50, Slots: 4, EvenlySpread: evenly})
+		r, err := Slots(t.Context(), SlotsOptions{Agents: 50, Slots: 4, EvenlySpread: evenly})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -16,7 +20,13 @@ func TestSlots(t *testing.T) {
 			t.Errorf("evenly %v: unevenness %d", evenly, r.Unevenness)
 		}
 	}
-	if _, err := Slots(SlotsOptions{Agents: 1, Slots: 1}); err == nil {
+	if _, err := Slots(t.Context(), SlotsOptions{Agents: 1, Slots: 1}); err == nil {
 		t.Error("one agent is measured")
+	}
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupted)
+	if _, err := Slots(ctx, SlotsOptions{Agents: 50, Slots: 4}); !errors.Is(err, interrupted) {
+		t.Errorf("interrupted: %v", err)
 	}
 }

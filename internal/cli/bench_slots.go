@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -20,24 +21,29 @@ was before, and release all, in the very machines of an ApplicationMaster. The e
 a slot, at most 4 times the cost at 1,000 slots, 99 of 100 events in less than 1 ms, and with evenly-spread at most one slot
 in use more on one agent than on another.`,
 		Example: "  heddle bench slots --agents 10000 --slots 10 --strategy evenly-spread --json",
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch strategy {
 			case "default", "evenly-spread":
 				o.EvenlySpread = strategy == "evenly-spread"
 			default:
 				return usage(fmt.Errorf("there is no strategy %q", strategy), "there are: default, evenly-spread")
 			}
-			r, err := bench.Slots(o)
-			if err != nil {
+			if err := o.Check(); err != nil {
 				return usage(err)
 			}
-			if err := s.printSlots(r, asJSON); err != nil {
-				return err
-			}
-			if len(r.Broken) > 0 {
-				return &exitError{1, fmt.Errorf("bounds are broken: %s", strings.Join(r.Broken, "; ")), nil}
-			}
-			return nil
+			return s.measured(cmd.Context(), func(ctx context.Context) error {
+				r, err := bench.Slots(ctx, o)
+				if err != nil {
+					return failed(err)
+				}
+				if err := s.printSlots(r, asJSON); err != nil {
+					return err
+				}
+				if len(r.Broken) > 0 {
+					return &exitError{1, fmt.Errorf("bounds are broken: %s", strings.Join(r.Broken, "; ")), nil}
+				}
+				return nil
+			})
 		},
 	}
 	cmd.Flags().IntVar(&o.Agents, "agents", 10_000, "how many agents")

@@ -2,8 +2,7 @@
 # Makes what is handed out, and looks into it: the tarball's program runs, the packages hold what they should.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-# Without -trimpath what was compiled for the tests is used again.
-make --no-print-directory dist TRIM=
+make --no-print-directory dist
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 tar -xzf out/dist/heddle-*.tar.gz -C "$scratch" --strip-components=1

@@ -17,7 +17,7 @@ group() {
 group needs packaging/ci/needs.sh
 group build make --no-print-directory build
 group lint make --no-print-directory lint
-group unit go test -race -timeout 15m ./...
+group unit make --no-print-directory unit
 group sim make --no-print-directory sim
 group fuzz packaging/ci/fuzz.sh "${FUZZTIME:-5000x}"
 group dist packaging/ci/dist.sh
