@@ -83,13 +83,13 @@ func index(src Source) ([]region, error) {
 	}
 	var of *region
 	err := readAt(src, at, func(r *decoder) {
-		for range r.count() {
+		r.list(func() {
 			name, algorithm := r.text(), r.text()
 			if b := r.region(src.Size); name == dataIndex {
 				b.algorithm = algorithm
 				of = &b
 			}
-		}
+		})
 	})
 	if err != nil || of == nil {
 		return nil, errors.Join(err, errors.New("cannot find the file's index of blocks"))
@@ -106,14 +106,11 @@ func blocksOf(src Source, of region) (out []region, err error) {
 	defer end()
 	r := &decoder{r: bufio.NewReader(io.LimitReader(in, maxIndex))}
 	algorithm := r.text()
-	for range r.count() {
+	r.list(func() {
 		b := r.region(src.Size)
-		if r.err != nil {
-			break
-		}
 		b.algorithm = algorithm
 		out = append(out, b)
-	}
+	})
 	return out, r.err
 }
 

@@ -62,16 +62,15 @@ func (d *decoder) fail(format string, args ...any) {
 	}
 }
 
-// count is how many of something follow.
-func (d *decoder) count() int {
+// list reads as many items as a number says that there are, and none after an error: a damaged number may say tens of millions.
+func (d *decoder) list(item func()) {
 	n := d.number()
 	if d.err == nil && (n < 0 || n > maxIndex) {
 		d.fail("a list of %d", n)
 	}
-	if d.err != nil {
-		return 0
+	for ; n > 0 && d.err == nil; n-- {
+		item()
 	}
-	return int(n)
 }
 
 // bytes are n bytes.
