@@ -17,8 +17,8 @@ import (
 type Follow struct {
 	Provider *telemetry.Provider // of the process; nil: records are only timed
 	Rate     float64             // records a second that each subtask of a source chooses; 0: none
-	Ratio    float64             // beside those, the share of all records; at most one a batch is chosen
-	MaxRate  float64             // most records a second that are followed since they came with a sampled trace; 0: 1,000
+	Ratio    float64             // beside those, the share of all records
+	MaxRate  float64             // most records a second that are followed by Ratio, or since they came with a sampled trace; 0: 1,000
 }
 
 // on reports whether there is anything to follow.
@@ -41,7 +41,8 @@ type follower struct {
 	asPoll  telemetry.Fixed
 	read    []flow.TraceAttr // of the poll whose span is being recorded
 	next    float64          // when the next record of a source is due, in milliseconds
-	admit   float64          // records that may yet be followed because they came so
+	skip    int              // records that come before the next of the share that is followed
+	admit   float64          // records that may yet be followed because they came so, or were drawn
 	admitAt time.Time
 
 	trail  *telemetry.Trail // while a record is followed: the span of the chain is being recorded
@@ -77,7 +78,7 @@ func newFollower(t *Task, cfg Follow) *follower {
 	if f.cfg.MaxRate == 0 {
 		f.cfg.MaxRate = 1000
 	}
-	f.admit = f.cfg.MaxRate
+	f.admit, f.skip = f.cfg.MaxRate, passed(f.cfg.Ratio)
 	f.tracer = flow.NewTracer(f)
 	// Job, application and agent are the process's: see the resource.
 	f.attrs = telemetry.Fix(f.taskAttrs()...)
@@ -111,8 +112,6 @@ func (f *follower) Due(n int, now int64) (index int, ok bool, again int64) {
 	if f.cfg.Rate > 0 && ms >= f.next {
 		f.next = max(f.next, ms-1) + gap // the clock is no finer than a millisecond
 		index, ok = rand.IntN(n), true
-	} else if f.cfg.Ratio > 0 && rand.Float64() < f.cfg.Ratio*float64(n) {
-		index, ok = rand.IntN(n), true
 	}
 	switch {
 	case f.cfg.Ratio > 0:
@@ -123,6 +122,28 @@ func (f *follower) Due(n int, now int64) (index int, ok bool, again int64) {
 		again = flow.MaxTime
 	}
 	return index, ok, again
+}
+
+// Drawn implements flow.Follower.
+func (f *follower) Drawn(n int) (index int, ok bool) {
+	switch {
+	case f.cfg.Ratio <= 0:
+		return 0, false
+	case f.skip >= n:
+		f.skip -= n
+		return 0, false
+	}
+	index = f.skip
+	f.skip = passed(f.cfg.Ratio)
+	return index, true
+}
+
+// passed is how many records are passed over before the next of which each is drawn with a probability.
+func passed(ratio float64) int {
+	if ratio >= 1 {
+		return 0
+	}
+	return int(min(math.Log(1-rand.Float64())/math.Log1p(-ratio), math.MaxInt32))
 }
 
 // Admit implements flow.Follower.
@@ -339,6 +360,9 @@ func (f *follower) Wrote(out, ch, index int, c flow.TraceContext) {
 	o.marks[ch] = append(o.marks[ch], mark{context: c, index: index, written: f.now()})
 }
 
+// Full implements flow.Follower.
+func (f *follower) Full(out, ch int) bool { return len(f.task.outs[out].marks[ch]) >= mostMarks }
+
 // arriving takes note of the marks of a segment that is about to be read.
 func (f *follower) arriving(in *input, it *Item) {
 	f.in, f.hop, f.channel, f.size, f.shift = in, it.Hop, it.Channel, len(it.Payload), 0
@@ -359,12 +383,19 @@ func (f *follower) arrived() {
 	f.hop = nil
 }
 
+// mostMarks is how many marks a note has room for, whatever they are; mostFilled bounds what they tell.
+const (
+	mostMarks  = netstack.MaxNote / maxMark
+	maxMark    = 1 + 5 + 6 + 16 + 8
+	mostFilled = time.Hour
+)
+
 // appendMark appends a mark, as a note has one after the other: flags (1 byte), index and the nanoseconds that the segment
 // was filled after it (uvarints) and, if it is sampled, trace (16) and span (8).
 func appendMark(b []byte, m mark) []byte {
 	b = append(b, m.context.Flags&flow.TraceSampled)
 	b = binary.AppendUvarint(b, uint64(m.index))
-	b = binary.AppendUvarint(b, uint64(max(0, m.filled)))
+	b = binary.AppendUvarint(b, uint64(min(max(0, m.filled), mostFilled)))
 	if m.context.Sampled() {
 		b = append(append(b, m.context.Trace[:]...), m.context.Span[:]...)
 	}
@@ -381,7 +412,7 @@ func parseNote(marks []mark, b []byte) []mark {
 		}
 		b = b[1+n:]
 		filled, n := binary.Uvarint(b)
-		if n <= 0 || filled > uint64(time.Hour) {
+		if n <= 0 || filled > uint64(mostFilled) {
 			return marks
 		}
 		b = b[n:]
@@ -402,18 +433,14 @@ func parseNote(marks []mark, b []byte) []mark {
 	return marks
 }
 
-// note makes the note of a segment that is put now, of as many marks as fit.
+// note makes the note of a segment that is put now. Marks for which there is no room are left out rather than fail the task; Full sees to it that there are none.
 func (o *edgeOut) note(ch int) []byte {
-	marks := o.marks[ch]
+	marks := o.marks[ch][:min(len(o.marks[ch]), mostMarks)]
 	now := o.task.follow.now()
 	o.buf = o.buf[:0]
 	for i := range marks {
 		marks[i].filled = now.Sub(marks[i].written)
-		n := len(o.buf)
-		if o.buf = appendMark(o.buf, marks[i]); len(o.buf) > netstack.MaxNote {
-			o.buf = o.buf[:n]
-			break
-		}
+		o.buf = appendMark(o.buf, marks[i])
 	}
 	o.marks[ch] = marks[:0]
 	o.marked--

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -35,7 +36,7 @@ func followed(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config)
 	t.Helper()
 	collector := otlptest.Start(t)
 	p := provider(t, collector.URL)
-	reports := followInto(t, g, splits, exchange, p)
+	reports := followInto(t, g, splits, exchange, everyPoll(p))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
@@ -56,8 +57,11 @@ func provider(t *testing.T, url string) *telemetry.Provider {
 	return p
 }
 
-// followInto is followed with the provider p, and perhaps with clocks of the tasks, by vertex.
-func followInto(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config, p *telemetry.Provider, clocks ...func() time.Time) []Report {
+// everyPoll follows a record of each.
+func everyPoll(p *telemetry.Provider) Follow { return Follow{Provider: p, Rate: 1e9} }
+
+// followInto is followed with those that follow says, and perhaps with clocks of the tasks, by vertex.
+func followInto(t *testing.T, g *flow.Graph, splits int, exchange netstack.Config, follow Follow, clocks ...func() time.Time) []Report {
 	t.Helper()
 	plan, err := jobgraph.Compile(g, jobgraph.Options{})
 	if err != nil {
@@ -79,7 +83,7 @@ func followInto(t *testing.T, g *flow.Graph, splits int, exchange netstack.Confi
 		for sub := range plan.Vertices[v].Parallelism {
 			id := cluster.ExecutionID{Vertex: v, Subtask: sub}
 			in, out := Wire(plan, id, func(vertex, _ int) string { return stacks[vertex%2].Addr() })
-			env := Env{Exchange: NewNetExchange(stacks[v%2]), Follow: Follow{Provider: p, Rate: 1e9}}
+			env := Env{Exchange: NewNetExchange(stacks[v%2]), Follow: follow}
 			if clocks != nil {
 				env.Clock = clocks[v]
 			}
@@ -135,7 +139,7 @@ func TestBlockedCollector(t *testing.T) {
 			src.Batch = 5
 			g := job(src, sink, probe{}, probe{})
 			g.Nodes[2].NoChain = true
-			followInto(t, g, 1, netstack.Config{}, p) // waiting for the collector it would take hours: each request may take 10 s
+			followInto(t, g, 1, netstack.Config{}, everyPoll(p)) // waiting for the collector it would take hours: each request may take 10 s
 			<-asked
 			if n := len(sink.Records()); n != 5000 {
 				t.Errorf("%d records arrived, want 5000", n)
@@ -511,7 +515,7 @@ func TestHopByAClockThatWasSet(t *testing.T) {
 			p := provider(t, collector.URL)
 			clock := func(v int) func() time.Time { return func() time.Time { return time.Now().Add(by[v]) } }
 			began := time.Now()
-			reports := followInto(t, g, 1, netstack.Config{}, p, clock(0), clock(1))
+			reports := followInto(t, g, 1, netstack.Config{}, everyPoll(p), clock(0), clock(1))
 			most := time.Since(began)
 			if err := p.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -586,7 +590,7 @@ func TestRecordThatEndsItsTask(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			task, err := New(Spec{Graph: g, Plan: plan}, Env{Exchange: NewMemory(1024, 2), Follow: Follow{Provider: p, Rate: 1e9}})
+			task, err := New(Spec{Graph: g, Plan: plan}, Env{Exchange: NewMemory(1024, 2), Follow: everyPoll(p)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -645,7 +649,7 @@ func TestDeliveriesEndWithTheirTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err = New(Spec{Graph: g, Plan: plan}, Env{Exchange: NewMemory(1024, 2), Follow: Follow{Provider: p, Rate: 1e9}})
+	task, err = New(Spec{Graph: g, Plan: plan}, Env{Exchange: NewMemory(1024, 2), Follow: everyPoll(p)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -669,31 +673,91 @@ func TestDeliveriesEndWithTheirTask(t *testing.T) {
 	}
 }
 
-// TestDueByRatio: about the share of all records that is asked for, at most one of a batch.
-func TestDueByRatio(t *testing.T) {
-	for _, ratio := range []float64{0.001, 0.01, 1} {
-		f := &follower{cfg: Follow{Ratio: ratio}}
-		n := 0
+// TestDrawn: the share of all records that is asked for, in whatever batches they come, and each as likely as any other.
+func TestDrawn(t *testing.T) {
+	for _, ratio := range []float64{0.001, 0.01, 0.5, 1} {
+		f := newFollower(&Task{vertex: &jobgraph.Vertex{}}, Follow{Ratio: ratio})
 		const batches, size = 20_000, 50
+		n, halves := 0, [2]int{}
 		for i := range int64(batches) {
-			index, ok, again := f.Due(size, i)
-			if again > i+1 {
-				t.Fatalf("it is to be asked again at %d", again)
+			if _, ok, again := f.Due(size, i); ok || again > i+1 {
+				t.Fatalf("a record is due (%v) without a rate, or asked for again at %d", ok, again)
 			}
-			if ok && (index < 0 || index >= size) {
-				t.Fatalf("record %d of %d is followed", index, size)
-			}
-			if ok {
+			for from := 0; ; {
+				index, ok := f.Drawn(size - from)
+				if !ok {
+					break
+				}
+				if index < 0 || index >= size-from {
+					t.Fatalf("record %d of %d is drawn", index, size-from)
+				}
+				from += index
+				halves[from/(size/2)]++
+				from++
 				n++
 			}
 		}
-		if want := min(1, ratio*size) * batches; float64(n) < want*0.8 || float64(n) > want*1.2 {
+		want := ratio * batches * size
+		if off := math.Abs(float64(n) - want); off > 6*math.Sqrt(want) || ratio == 1 && off > 0 {
 			t.Errorf("%d of %d records are followed, want about %v", n, batches*size, want)
 		}
+		if math.Abs(float64(halves[0]-halves[1])) > 6*math.Sqrt(want) {
+			t.Errorf("of the first half of batches %d are followed, of the second %d", halves[0], halves[1])
+		}
 	}
-	f := &follower{cfg: Follow{}}
+	f := newFollower(&Task{vertex: &jobgraph.Vertex{}}, Follow{})
 	if _, ok, again := f.Due(5, 0); ok || again != flow.MaxTime {
 		t.Errorf("without rate and ratio: %v, again at %d", ok, again)
+	}
+	if _, ok := f.Drawn(5); ok {
+		t.Error("without a ratio a record is drawn")
+	}
+}
+
+// TestFollowAll: with all records followed, each one's trace reaches the sink, however many come in a segment; no more than the rate that is allowed.
+func TestFollowAll(t *testing.T) {
+	t.Run("text", func(t *testing.T) { followAll(t, func(i int) string { return fmt.Sprint(i) }) })
+	t.Run("numbers", func(t *testing.T) { followAll(t, func(i int) int64 { return int64(i) }) })
+}
+
+func followAll[T any](t *testing.T, at func(i int) T) {
+	const each = 1000
+	for _, most := range []float64{1e9, 100} {
+		sink := &testjob.Sink[T]{}
+		j := heddle.NewJob("all")
+		heddle.FromSource(j, &testjob.Source[T]{Splits: 1, Each: each, At: func(_, i int) T { return at(i) }})
+		g := j.Graph()
+		g.Add(&flow.Node{Kind: "sink", Name: "sink", Sink: true, NoChain: true, In: []flow.Edge{{From: g.Nodes[0], Part: flow.Partitioning{Kind: flow.Forward}}}, New: flow.NewSink[T](sink)})
+		collector := otlptest.Start(t)
+		p := provider(t, collector.URL)
+		began := time.Now()
+		followInto(t, g, 1, netstack.Config{}, Follow{Provider: p, Ratio: 1, MaxRate: most})
+		took := time.Since(began)
+		if err := p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(sink.Records()); n != each {
+			t.Fatalf("%d records arrived, want %d", n, each)
+		}
+		spans, whole := collector.Spans(), 0
+		byID := map[string]otlptest.Span{}
+		for _, s := range spans {
+			byID[string(s.SpanId)] = s
+		}
+		for _, s := range spans {
+			if s.Attrs["heddle.vertex.id"] != "1" || s.Name == "exchange" {
+				continue
+			}
+			hop := byID[string(s.ParentSpanId)]
+			chain := byID[string(hop.ParentSpanId)]
+			if poll := byID[string(chain.ParentSpanId)]; hop.Span == nil || hop.Name != "exchange" || poll.Span == nil || len(poll.ParentSpanId) != 0 {
+				t.Fatalf("the chain of the sink is not below a hop, a chain and a poll")
+			}
+			whole++
+		}
+		if least, most := int(min(each, most)), int(min(each, most*(2+took.Seconds()))); whole < least || whole > most {
+			t.Errorf("%d records were followed to the sink, want %d to %d", whole, least, most)
+		}
 	}
 }
 

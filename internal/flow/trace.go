@@ -34,7 +34,10 @@ type Follower interface {
 	// Due chooses one of the next n records that a source read, if it is time for one; now is the processing time. It is asked with
 	// the first batch at or after again; MinTime: with the next one.
 	Due(n int, now int64) (index int, ok bool, again int64)
-	// Admit says whether a record that came with a sampled trace may be followed: their rate is bounded.
+	// Drawn chooses the first of the next n records that a source read which belongs to the share of all that is followed, if any of them does. It is
+	// asked with each batch for which Due is, and after one that was chosen for those behind it.
+	Drawn(n int) (index int, ok bool)
+	// Admit says whether a record that came with a sampled trace, or was drawn, may be followed: their rate is bounded.
 	Admit() bool
 	// Read begins the spans of a record that a source read and returns the context of what follows from it.
 	Read(a Arrival) TraceContext
@@ -52,6 +55,8 @@ type Follower interface {
 	Send(name string, attrs ...TraceAttr) Delivery
 	// Wrote notes that the record just being followed is the index-th of the open segment of channel ch of edge out.
 	Wrote(out, ch, index int, c TraceContext)
+	// Full reports whether the open segment of channel ch of edge out has as many followed records as it can tell of.
+	Full(out, ch int) bool
 }
 
 // Delivery is what is to be known of a record that is on its way to somewhere outside.
@@ -71,7 +76,7 @@ type Tracer struct {
 	asked   int64 // when f was last asked, and when it is to be again
 	due     int64
 
-	picked   []Arrival // one that is due, where no message came with any: the room for it
+	picked   []Arrival // those that are due or drawn, where no message came with any: the room for them
 	arrived  []Arrival // that the messages of the batch came with
 	messages *Messages // that the records of the batch are of, one for one; nil: not known
 	marks    []int     // indexes of followed records in the segment that is being read, in order
@@ -146,18 +151,37 @@ func (t *Tracer) picks(split string, n int, now int64) []Arrival {
 	}
 	i, ok, again := t.f.Due(n, now)
 	t.asked, t.due = now, again
-	if ok && !slices.ContainsFunc(picks, func(a Arrival) bool { return a.Index == i }) {
-		a := Arrival{Index: i}
-		if t.messages != nil {
-			a.Attrs = describeMessage(t.messages, i)
+	before := len(picks)
+	if ok {
+		picks = t.pick(picks, i)
+	}
+	for from := 0; ; from = i + 1 {
+		if i, ok = t.f.Drawn(n - from); !ok {
+			break
 		}
-		picks = append(picks, a)
+		if i += from; t.f.Admit() {
+			picks = t.pick(picks, i)
+		}
+	}
+	if len(picks) > before {
 		slices.SortFunc(picks, func(a, b Arrival) int { return a.Index - b.Index })
 		if own {
 			t.picked = picks
 		}
 	}
 	return t.of(split, picks)
+}
+
+// pick adds record i of the batch to picks, if it is not among them.
+func (t *Tracer) pick(picks []Arrival, i int) []Arrival {
+	if slices.ContainsFunc(picks, func(a Arrival) bool { return a.Index == i }) {
+		return picks
+	}
+	a := Arrival{Index: i}
+	if t.messages != nil {
+		a.Attrs = describeMessage(t.messages, i)
+	}
+	return append(picks, a)
 }
 
 // resting reports whether no record is due yet. A clock that was set back ends it.
@@ -284,6 +308,9 @@ func (w *writer[T]) pushFollowed(b Batch[T]) error {
 	}
 	return w.push(between(b, n, len(b.Recs)))
 }
+
+// full reports whether the open segment of ch is to be put before a record that is followed.
+func (c *WriterConfig) full(ch int) bool { return c.Tracer != nil && c.Tracer.f.Full(c.Edge, ch) }
 
 // wrote marks the record that is about to be put at index of the open segment of ch.
 func (c *WriterConfig) wrote(ch, index int) {

@@ -12,6 +12,7 @@ func (f *sparseFollower) Due(_ int, now int64) (int, bool, int64) {
 	f.asked++
 	return 0, true, now + 10
 }
+func (f *sparseFollower) Drawn(int) (int, bool)     { return 0, false }
 func (f *sparseFollower) Read(Arrival) TraceContext { f.read++; return TraceContext{} }
 func (f *sparseFollower) Done(error)                {}
 

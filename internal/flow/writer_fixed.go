@@ -109,7 +109,7 @@ func (e *fixedEncoder[T]) fill(ch int, b Batch[T]) (int, bool, error) {
 
 func (e *fixedEncoder[T]) followed(ch int, b Batch[T]) error {
 	c := &e.chans[ch]
-	if len(c.recs) > 0 && (b.Times != nil) != (c.times != nil) {
+	if len(c.recs) > 0 && ((b.Times != nil) != (c.times != nil) || e.cfg.full(ch)) {
 		if err := e.put(c, ch); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (e *planEncoder[T]) followed(ch int, b Batch[T]) error {
 	if err != nil {
 		return err
 	}
-	if !c.takes(size, timed) {
+	if !c.takes(size, timed) || c.count > 0 && e.cfg.full(ch) {
 		if err := e.put(c, ch); err != nil {
 			return err
 		}
