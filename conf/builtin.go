@@ -334,7 +334,7 @@ var builtin = []Option{
 	{Name: "trace.max-rate", Type: Float, Default: "1000", Unit: "records/s", Min: "1", Max: "100000",
 		Doc: "Most records a second that a subtask follows by trace.sample-ratio, or because they arrived with a sampled traceparent."},
 	{Name: "trace.ui-url", Type: String,
-		Doc: "URL of a trace for people, with {trace} where its id belongs, such as http://jaeger:16686/trace/{trace}. Shown by the dashboard and heddle status."},
+		Doc: "URL of a trace for people, with {trace} where its id belongs, such as http://jaeger:16686/trace/{trace}. The dashboard's latency page has links by it."},
 	{Name: "metrics.interval", Type: Duration, Default: "10s", Min: "100ms",
 		Doc: "Time between two exports of metrics by OTLP. Prometheus asks at its own pace."},
 

@@ -254,6 +254,26 @@ func names(spans []otlptest.Span) (out []string) {
 	return out
 }
 
+// TestWindowsThatWait: where many records are followed into windows that fire late, each window is still to be seen, not the last ones alone.
+func TestWindowsThatWait(t *testing.T) {
+	const windows, each = 20, 20
+	sink := &testjob.Sink[heddle.Windowed[string, int64]]{}
+	j := heddle.NewJob("test")
+	s := heddle.FromSource(j, &testjob.Source[int64]{Splits: 1, Each: windows * each, Batch: 1, At: func(_, i int) int64 { return int64(i) }}).
+		Watermark(heddle.BoundedDelay(time.Hour, func(i int64) time.Time { return time.UnixMilli(i * 1000) }))
+	heddle.ToSink(heddle.Aggregate(heddle.Tumbling(heddle.KeyBy(s, func(int64) string { return "key" }), each*time.Second), heddle.Count[int64]()), sink)
+	spans, _ := followed(t, j.Graph(), 1, netstack.Config{})
+	seen := map[string]bool{}
+	for _, s := range spans {
+		if s.Name == "window" {
+			seen[s.Attrs["heddle.window.end"]] = true
+		}
+	}
+	if len(seen) != windows || len(sink.Records()) != windows {
+		t.Errorf("%d windows show in traces and %d in the sink, want %d", len(seen), len(sink.Records()), windows)
+	}
+}
+
 func TestWindowLinksWhatItIsMadeOf(t *testing.T) {
 	sink := &testjob.Sink[heddle.Windowed[string, int64]]{}
 	j := heddle.NewJob("test")

@@ -124,6 +124,7 @@ func (s *session) logger(c *conf.Config) *slog.Logger {
 	levels.SetBase(level)
 	opts := &slog.HandlerOptions{Level: slog.LevelDebug} // the levels by component decide
 	if c.Text("log.format") == "json" {
+		opts.ReplaceAttr = logs.Named
 		return slog.New(logs.NewHandler(slog.NewJSONHandler(s.env.Stderr, opts), levels))
 	}
 	return slog.New(logs.NewHandler(slog.NewTextHandler(s.env.Stderr, opts), levels))

@@ -1,6 +1,9 @@
 package flow
 
-import "slices"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // followedRecord is a record that was followed into a window, for the link from the window's result.
 type followedRecord[K comparable] struct {
@@ -9,8 +12,11 @@ type followedRecord[K comparable] struct {
 	span TraceContext
 }
 
-// maxLinks bounds the records that a window operator remembers, and the links of a result.
-const maxLinks = 64
+// maxLinks bounds the links of a result, and maxRemembered the records that a window operator remembers for them.
+const (
+	maxLinks      = 64
+	maxRemembered = 256
+)
 
 // follow remembers the records of a batch that is being followed. All are at now where times is nil.
 func (o *windowBase[K, T, A, R]) follow(recs []T, times []int64, now int64, err error) {
@@ -25,8 +31,9 @@ func (o *windowBase[K, T, A, R]) follow(recs []T, times []int64, now int64, err 
 			f.time = times[i]
 		}
 		o.keepKey.keep(&f.key)
-		if len(o.followed) == maxLinks {
-			o.followed = slices.Delete(o.followed, 0, 1)
+		if len(o.followed) == maxRemembered { // whichever: the oldest are those of the windows that fire next
+			i := rand.IntN(maxRemembered)
+			o.followed = slices.Delete(o.followed, i, i+1)
 		}
 		o.followed = append(o.followed, f)
 	}
@@ -46,7 +53,7 @@ func (o *windowBase[K, T, A, R]) links(key K, start, end int64) (links []TraceCo
 	}
 	clear(o.followed[len(kept):])
 	o.followed = kept
-	return links
+	return links[max(0, len(links)-maxLinks):]
 }
 
 // emitFollowed is emit for a result with links to the records that it is made of.

@@ -46,27 +46,37 @@ func (c *Config) metricExporter(ctx context.Context) (sdkmetric.Exporter, error)
 		if err != nil {
 			return nil, err
 		}
-		return &unmoved{Exporter: e, log: c.Logger, endpoint: to.url}, nil
+		return c.telling(e, to.url), nil
 	}
 	opts := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpointURL(to.url), otlpmetricgrpc.WithDialOption(grpc.WithNoProxy())}
 	if to.headers != nil {
 		opts = append(opts, otlpmetricgrpc.WithHeaders(to.headers))
 	}
-	return otlpmetricgrpc.New(ctx, opts...)
+	e, err := otlpmetricgrpc.New(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return c.telling(e, to.url), nil
 }
 
-// unmoved tells, once, that a collector redirects metrics. Nothing else is told of them: Jaeger, for one, takes traces alone.
-type unmoved struct {
+func (c *Config) telling(e sdkmetric.Exporter, endpoint string) sdkmetric.Exporter {
+	return &telling{Exporter: e, log: c.Logger, endpoint: endpoint, alone: !c.Traces}
+}
+
+// telling tells, once, that a collector does not take metrics: where it redirects them, or where there are no traces whose loss would be told. Beside
+// traces nothing else is told: Jaeger, for one, takes those alone.
+type telling struct {
 	sdkmetric.Exporter
 	log      *slog.Logger
 	endpoint string
+	alone    bool
 	once     sync.Once
 }
 
 // Export implements sdkmetric.Exporter.
-func (u *unmoved) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
+func (u *telling) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	err := u.Exporter.Export(ctx, m)
-	if errors.Is(err, errRedirect) {
+	if errors.Is(err, errRedirect) || u.alone && err != nil && ctx.Err() != context.Canceled {
 		u.once.Do(func() {
 			u.log.Warn("metrics are lost: the OTLP collector does not take them; the job goes on", "endpoint", u.endpoint, "err", err)
 		})
@@ -121,7 +131,7 @@ func (p producer) points(points []Point, now time.Time) []metricdata.DataPoint[f
 func labelSet(labels []Label) attribute.Set {
 	kvs := make([]attribute.KeyValue, len(labels))
 	for i, l := range labels {
-		kvs[i] = attribute.String(l.Name, l.Value)
+		kvs[i] = attribute.String(l.Name, readable(l.Value))
 	}
 	return attribute.NewSet(kvs...)
 }

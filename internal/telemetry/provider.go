@@ -113,7 +113,22 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 	}
 	attrs = append(attrs, attributes(c.Attrs)...)
 	// The environment comes last, so that it overrides.
-	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+	if res == nil {
+		return nil, err
+	}
+	return readableResource(res), err
+}
+
+// readableResource is res with texts that a collector takes.
+func readableResource(res *resource.Resource) *resource.Resource {
+	attrs := res.Attributes()
+	for i, a := range attrs {
+		if a.Value.Type() == attribute.STRING {
+			attrs[i].Value = attribute.StringValue(readable(a.Value.AsString()))
+		}
+	}
+	return resource.NewWithAttributes(res.SchemaURL(), attrs...)
 }
 
 func (c *Config) spanClient() otlptrace.Client {

@@ -152,6 +152,53 @@ func TestSpansArrive(t *testing.T) {
 	}
 }
 
+// TestUnreadableNames: a collector refuses all of a message for one text that is no UTF-8, be it the job's name, the environment's or a label.
+func TestUnreadableNames(t *testing.T) {
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "team=a%FFb")
+	c := otlptest.Start(t)
+	p := provider(t, Config{Settings: Settings{Endpoint: c.URL, Protocol: HTTP, Traces: true, Metrics: true}, Service: "bad\xffname", Attrs: []flow.TraceAttr{A("heddle.job", "bad\xffname")},
+		Figures: func() []Family {
+			return []Family{{Name: "heddle.test", Kind: Gauge, Points: []Point{{Labels: []Label{{Name: "operator", Value: "op\xff"}}, Value: 1}}}}
+		}})
+	p.Start(Start{Name: "one"}).End(time.Time{})
+	if err := closeNow(t, p, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	spans := c.Spans()
+	if len(spans) != 1 || spans[0].Resource["service.name"] != "bad\uFFFDname" || spans[0].Resource["heddle.job"] != "bad\uFFFDname" || spans[0].Resource["team"] != "a\uFFFDb" {
+		t.Errorf("got the spans %v", spans)
+	}
+	if m := c.Metrics(); len(m) != 1 || m[0].GetGauge().GetDataPoints()[0].GetAttributes()[0].GetValue().GetStringValue() != "op\uFFFD" {
+		t.Errorf("got the metrics %v", m)
+	}
+}
+
+// TestLostMetricsAreTold: where metrics alone are sent, that they are lost is told once; beside traces, which a collector may take alone, it is not.
+func TestLostMetricsAreTold(t *testing.T) {
+	for _, protocol := range []string{HTTP, GRPC} {
+		for traces, want := range map[bool]int{false: 1, true: 0} {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := l.Addr().String()
+			l.Close() // refused from now on
+			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "100")
+			var logged strings.Builder
+			p := provider(t, Config{Settings: Settings{Endpoint: "http://" + addr, Protocol: protocol, Traces: traces, Metrics: true}, Service: "job",
+				Logger:  slog.New(slog.NewTextHandler(&logged, nil)),
+				Figures: func() []Family { return []Family{{Name: "heddle.test", Kind: Gauge, Points: []Point{{Value: 1}}}} }})
+			for range 2 {
+				_ = p.metrics.ForceFlush(t.Context())
+			}
+			_ = closeNow(t, p, time.Minute)
+			if n := strings.Count(logged.String(), "metrics are lost"); n != want {
+				t.Errorf("%s, traces %v: told %d times, want %d: %s", protocol, traces, n, want, logged.String())
+			}
+		}
+	}
+}
+
 // A collector that takes connections and never answers must not make anybody wait: neither who makes spans nor who ends the process.
 func TestDeadCollectorSlowsNobody(t *testing.T) {
 	for _, protocol := range []string{HTTP, GRPC} {
